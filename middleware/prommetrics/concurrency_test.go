@@ -45,7 +45,7 @@ func TestConcurrency(t *testing.T) {
 		"ratelimit_decision_duration_seconds{source=local}":         goroutines*each + goroutines*each/100,
 	})
 	for series := range values {
-		if series == "ratelimit_top_offender_denial_ratio{policy=new-0-0}" {
+		if series == "ratelimit_top_offender_denial_ratio{policy=new-0-0,tier=}" {
 			t.Errorf("got %s of a closed Middleware", series)
 		}
 	}

@@ -33,8 +33,8 @@
 //	tenants                           policy                   gauge, with ShareBy: tenants that are present in this process
 //	share_units                       policy                   gauge, with ShareBy: units of the limit in force that are the
 //	                                                           share of a tenant of weight 1, by all instances' tenants
-//	top_offender_denial_ratio         policy                   gauge: largest share of one key in the denials of the
-//	                                                           last minutes
+//	top_offender_denial_ratio         policy, tier             gauge: largest share of one key in the denials of the
+//	                                                           last minutes. tier is the key's, so it may change
 //	denied_keys                       policy                   gauge: keys denied in the last 10 to 20 minutes, up to 128
 //	client_denials                    policy, client           gauge: denials of a client of Options.Clients in the
 //	                                                           last 10 to 20 minutes

@@ -43,5 +43,5 @@ func ExampleNew() {
 	// ratelimit_memory_keys{limiter="memory"} 1
 	// ratelimit_requests_total{outcome="allowed",policy="orders",tier=""} 2
 	// ratelimit_requests_total{outcome="denied",policy="orders",tier=""} 3
-	// ratelimit_top_offender_denial_ratio{policy="orders"} 1
+	// ratelimit_top_offender_denial_ratio{policy="orders",tier=""} 1
 }

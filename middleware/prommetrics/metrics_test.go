@@ -97,9 +97,9 @@ func TestRequests(t *testing.T) {
 		"ratelimit_unknown_tier_requests_total{policy=p}":                               1,
 		"ratelimit_candidate_divergences_total{candidate=denied,live=allowed,policy=q}": 1,
 		"ratelimit_candidate_divergences_total{candidate=allowed,live=denied,policy=q}": 0,
-		"ratelimit_top_offender_denial_ratio{policy=p}":                                 1,
-		"ratelimit_top_offender_denial_ratio{policy=r}":                                 1,
-		"ratelimit_top_offender_denial_ratio{policy=q}":                                 0,
+		"ratelimit_top_offender_denial_ratio{policy=p,tier=}":                           1,
+		"ratelimit_top_offender_denial_ratio{policy=r,tier=}":                           1,
+		"ratelimit_top_offender_denial_ratio{policy=q,tier=}":                           0,
 	})
 }
 

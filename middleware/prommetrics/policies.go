@@ -117,13 +117,14 @@ func (m *Metrics) begin(p *ratelimit.Policy, alone bool) {
 }
 
 var (
-	topOffender   = describe("ratelimit_top_offender_denial_ratio", "Largest share of one key in the policy's recent denials.", "policy")
+	topOffender   = describe("ratelimit_top_offender_denial_ratio", "Largest share of one key in the policy's recent denials, with the key's tier.", "policy", "tier")
 	deniedClients = describe("ratelimit_denied_keys", "Keys that the policy denied in the last 10 to 20 minutes, up to 128.", "policy")
 )
 
 // offenders sum up the denials of a policy.
 type offenders struct {
 	ratio float64 // of the key that is denied most
+	tier  string  // of that key
 	keys  int
 }
 
@@ -133,13 +134,17 @@ func (m *Metrics) collectPolicies(ch chan<- prometheus.Metric) {
 	for _, middleware := range m.watchedMiddlewares() {
 		for _, p := range middleware.Policies() {
 			sum, one := all[p.Name], offendersOf(middleware, p.Name)
-			all[p.Name] = offenders{max(sum.ratio, one.ratio), max(sum.keys, one.keys)}
+			if one.ratio > sum.ratio {
+				sum.ratio, sum.tier = one.ratio, one.tier
+			}
+			sum.keys = max(sum.keys, one.keys)
+			all[p.Name] = sum
 		}
 	}
 	for policy, o := range all {
 		// An Update may not have announced its policies yet.
-		if _, ok := (*m.series.Load())[seriesName{policy, ""}]; ok {
-			ch <- prometheus.MustNewConstMetric(topOffender, prometheus.GaugeValue, o.ratio, policy)
+		if _, ok := (*m.series.Load())[seriesName{policy, o.tier}]; ok {
+			ch <- prometheus.MustNewConstMetric(topOffender, prometheus.GaugeValue, o.ratio, policy, o.tier)
 			ch <- prometheus.MustNewConstMetric(deniedClients, prometheus.GaugeValue, float64(o.keys), policy)
 		}
 	}
@@ -155,7 +160,7 @@ func (m *Metrics) watchedMiddlewares() []*ratelimit.Middleware {
 func offendersOf(middleware *ratelimit.Middleware, policy string) (o offenders) {
 	top := middleware.TopDenied(policy, rememberedKeys)
 	if len(top) > 0 {
-		o.ratio, o.keys = float64(top[0].Denied-top[0].Error)/float64(top[0].Of), len(top)
+		o.ratio, o.tier, o.keys = float64(top[0].Denied-top[0].Error)/float64(top[0].Of), top[0].Tier, len(top)
 	}
 	return o
 }
