@@ -133,6 +133,7 @@ func TestWrongFlags(t *testing.T) {
 		{[]string{"-redis", "redis://:p/w@127.0.0.1"}, "-redis: want redis://user:password@host:port/db, with %40 for @ in the password, %2F for / and so on", exitUsage},
 		{[]string{"-trusted-proxies", "10.0.0"}, `-trusted-proxies "10.0.0": want addresses or CIDRs, e.g. 10.0.0.1 or 10.0.0.0/8`, exitUsage},
 		{[]string{"-headers", "draft,foo"}, `-headers: unknown dialect "foo": want draft, separate, x-ratelimit or milliseconds`, exitUsage},
+		{[]string{"-instances", "-1"}, "-instances -1: want 0 or more", exitUsage},
 		{[]string{"-admin-token", "short"}, "-admin-token has 5 bytes: want 16 or more", exitUsage},
 		{[]string{"-replay", "x", "-format", "xml"}, `replay: the format is "xml"; want text, json or html`, exitFailed},
 		{[]string{"-demo-outage"}, "-demo-outage requires -redis", exitFailed},

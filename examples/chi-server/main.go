@@ -49,6 +49,7 @@ type config struct {
 	addr, prefix, adminToken string
 	redis                    *redisurl.URL // nil: in memory
 	deadline                 time.Duration // of Redis; 0 means the limiter's default
+	instances                int           // that share Redis; 0 means that Redis counts them
 	trusted                  []netip.Prefix
 	headers                  headers.Dialect
 	page                     *playground.Options
@@ -98,6 +99,7 @@ func parse(args []string, stderr io.Writer) (c config, err error) {
 		"A Cluster:   redis://host:6379?addr=host2:6379, with one addr or more.\n"+
 		"Sentinel:    redis://host:26379/0?master_name=mymaster&addr=host2:26379; password= is the server's.")
 	flags.StringVar(&c.prefix, "prefix", "penstock", "begin the keys in Redis with this `text`")
+	flags.IntVar(&c.instances, "instances", 0, "the `number` of instances that share Redis, until Redis has counted them; with an autoscaler, the most")
 	trusted := flags.String("trusted-proxies", "", "read X-Forwarded-For from these `addresses` or CIDRs, separated by commas, and from no others")
 	dialects := flags.String("headers", "draft,separate", "send these `dialects` of limit headers, separated by commas: draft, separate, x-ratelimit, milliseconds")
 	flags.StringVar(&c.adminToken, "admin-token", "", "serve /admin/ to operators who send this `token` as Authorization: Bearer; 16 bytes or more")
@@ -123,6 +125,9 @@ func parse(args []string, stderr io.Writer) (c config, err error) {
 	}
 	if c.headers, err = headers.ParseDialect(*dialects); err != nil {
 		errs = append(errs, fmt.Errorf("-headers: %s", strings.TrimPrefix(err.Error(), "headers: ")))
+	}
+	if c.instances < 0 {
+		errs = append(errs, fmt.Errorf("-instances %d: want 0 or more", c.instances))
 	}
 	if n := len(c.adminToken); n > 0 && n < minToken {
 		errs = append(errs, fmt.Errorf("-admin-token has %d bytes: want %d or more", n, minToken))

@@ -40,7 +40,7 @@ func newBackend(ctx context.Context, c config, log *slog.Logger) (*backend, erro
 	}
 	rdb := c.redis.Open()
 	b := &backend{closers: []func() error{rdb.Close}}
-	limiter, err := shared.New(rdb, &shared.Options{Prefix: c.prefix, Deadline: c.deadline, Logger: log.With("redis", c.redis.Addrs)})
+	limiter, err := shared.New(rdb, &shared.Options{Prefix: c.prefix, Deadline: c.deadline, Instances: c.instances, Logger: log.With("redis", c.redis.Addrs)})
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("-prefix: %s", strings.TrimPrefix(err.Error(), "shared: ")), b.close())
 	}
