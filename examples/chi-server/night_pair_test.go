@@ -1,3 +1,5 @@
+//go:build unix
+
 // A pair of instances for the night shift, and its load.
 
 package main
@@ -28,14 +30,14 @@ type night struct {
 	instances [2]*instance
 	client    *http.Client
 	sent      atomic.Int64
+	changed   string // the program of a deploy
 }
 
-func newNight(t *testing.T) *night {
+func newNight(t *testing.T, program string) *night {
 	t.Helper()
 	redis := redistest.Start(t)
 	n := &night{proxy: redistest.StartProxy(t, redis.Addr()), client: &http.Client{Transport: &http.Transport{}, Timeout: 5 * time.Second}}
 	t.Cleanup(n.client.CloseIdleConnections)
-	program := build(t, "", "", "")
 	var scenes []scene
 	for i := range n.instances {
 		n.instances[i] = &instance{addr: freeAddr(t), redis: n.proxy.Addr()}
@@ -47,7 +49,7 @@ func newNight(t *testing.T) *night {
 		"prometheus.yml": configOf(t, scenes, 15*time.Second/faster),
 		"rules.yml":      shortened(read(t, "rules.yml")), "alerts.yml": shortened(read(t, "alerts.yml")),
 	})
-	in.env = append(os.Environ(), "CONSOLE="+scenes[0].url+"/admin", "TOKEN="+token, "PROMETHEUS="+in.p.url, "REDIS=redis://"+n.proxy.Addr())
+	in.env = append(os.Environ(), "CONSOLE="+scenes[0].url+"/admin", "TOKEN="+token, "PROMETHEUS="+in.p.url, "REDIS=redis://"+n.proxy.Addr(), "STATUS="+scenes[0].url+"/status")
 	n.incident = in
 	return n
 }
@@ -68,7 +70,7 @@ func (i *instance) start(t *testing.T, program string) {
 	t.Helper()
 	i.server = &server{log: new(text), done: make(chan struct{}), client: &http.Client{Transport: &http.Transport{}}}
 	t.Cleanup(i.server.client.CloseIdleConnections)
-	i.process = exec.CommandContext(t.Context(), program, "-addr", i.addr, "-redis", "redis://"+i.redis, "-admin-token", token, "-trusted-proxies", "127.0.0.0/8")
+	i.process = exec.CommandContext(t.Context(), program, "-addr", i.addr, "-redis", "redis://"+i.redis, "-instances", "2", "-admin-token", token, "-trusted-proxies", "127.0.0.0/8")
 	i.process.Stderr = i.server.log
 	if err := i.process.Start(); err != nil {
 		t.Fatal(err)
@@ -77,6 +79,9 @@ func (i *instance) start(t *testing.T, program string) {
 	t.Cleanup(func() { _ = process.Wait() }) // t.Context has ended, or deploy has waited
 	i.url = i.listening(t)
 }
+
+// signal stops the process or lets it continue.
+func (i *instance) signal(s syscall.Signal) { _ = i.process.Process.Signal(s) } // the process may have ended with the test
 
 // deploy replaces the process by one of another program.
 func (i *instance) deploy(t *testing.T, program string) {
@@ -90,35 +95,29 @@ func (i *instance) deploy(t *testing.T, program string) {
 	i.start(t, program)
 }
 
-// build returns the path of the program, with a change of one of its files.
-func build(t *testing.T, file, before, after string) string {
+// build returns the path of the program, with a change of limits.go.
+func build(t *testing.T, before, after string) string {
 	t.Helper()
-	dir := t.TempDir()
-	program, overlay := filepath.Join(dir, "chi-server"), filepath.Join(dir, "overlay.json")
-	replace := make(map[string]string)
-	if file != "" {
-		source, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if strings.Count(string(source), before) != 1 {
-			t.Fatalf("%s does not have %q once", file, before)
-		}
-		path, err := filepath.Abs(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		replace[path] = filepath.Join(dir, "changed.go")
-		if err := os.WriteFile(replace[path], []byte(strings.Replace(string(source), before, after, 1)), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	content, err := json.Marshal(map[string]any{"Replace": replace})
+	source, err := os.ReadFile("limits.go")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(overlay, content, 0o600); err != nil {
+	if strings.Count(string(source), before) != 1 && before != after {
+		t.Fatalf("limits.go does not have %q once", before)
+	}
+	limits, err := filepath.Abs("limits.go")
+	if err != nil {
 		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	program, overlay, changed := filepath.Join(dir, "chi-server"), filepath.Join(dir, "overlay.json"), filepath.Join(dir, "limits.go")
+	for path, content := range map[string]string{
+		changed: strings.Replace(string(source), before, after, 1),
+		overlay: fmt.Sprintf(`{"Replace": {%q: %q}}`, limits, changed),
+	} {
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if out, err := exec.CommandContext(t.Context(), "go", "build", "-overlay", overlay, "-o", program, ".").CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
@@ -171,6 +170,49 @@ func (n *night) flow(t *testing.T, perSecond float64, send func()) {
 		}
 	}()
 	t.Cleanup(func() { stop(); <-done })
+}
+
+// repeat begins a fault and ends it in turn, until the test ends.
+func (n *night) repeat(t *testing.T, lasts, pause time.Duration, set func(begins bool)) {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for begins := true; ctx.Err() == nil; begins = !begins {
+			set(begins)
+			time.Sleep(map[bool]time.Duration{true: lasts, false: pause}[begins])
+		}
+		set(false)
+	}()
+	t.Cleanup(func() { stop(); <-done })
+}
+
+// age makes the overrides of a policy so much older.
+func (n *night) age(t *testing.T, policy string, by time.Duration) {
+	t.Helper()
+	key, versions := "penstock:{#overrides}:of:"+policy, "penstock:{#overrides}:versions"
+	stored, err := n.redis.Client().HGetAll(t.Context(), key).Result()
+	if err != nil || len(stored) == 0 {
+		t.Fatalf("got %v and %v, want overrides", stored, err)
+	}
+	for name, value := range stored {
+		var o map[string]any
+		if err := json.Unmarshal([]byte(value), &o); err != nil {
+			t.Fatal(err)
+		}
+		o["since"] = time.Now().Add(-by).UTC()
+		older, err := json.Marshal(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := n.redis.Client().HSet(t.Context(), key, name, older).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := n.redis.Client().HSet(t.Context(), versions, policy, "aged").Err(); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // send sends a request to one of the instances, and returns its status; 0 if there is none.

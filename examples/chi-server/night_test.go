@@ -1,3 +1,5 @@
+//go:build unix
+
 // The night shift: pairs of instances with one fault each, under load, beside a Prometheus with our rules.
 
 package main
@@ -5,7 +7,6 @@ package main
 import (
 	"fmt"
 	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -22,13 +23,14 @@ const faster = 5
 
 // A fault is one cause of a bad night.
 type fault struct {
-	name  string
-	begin func(t *testing.T, n *night)
-	own   time.Duration // the process needs it to notice the fault, and no rule shortens it
-	alert string        // fires for it
-	also  []string      // may fire, too
-	says  string        // in the alert's text: the cause, or what shows it
-	cause string        // in the output of the first two commands of the alert's section in RUNBOOK
+	name   string
+	begin  func(t *testing.T, n *night)
+	deploy [2]string     // a text of limits.go, and what begin deploys in its place
+	own    time.Duration // the process needs it to notice the fault, and no rule shortens it
+	alert  string        // fires for it
+	also   []string      // may fire, too
+	says   string        // in the alert's text: the cause, or what shows it
+	cause  string        // in the output of the first two commands of the alert's section in RUNBOOK
 }
 
 // TestNight: each fault has its alert within two minutes of the alert's own "for". The alert's text and at most two pasted
@@ -37,13 +39,14 @@ func TestNight(t *testing.T) {
 	if os.Getenv("PENSTOCK_NIGHT") == "" {
 		t.Skip("takes a quarter of an hour: run make night")
 	}
-	r := new(rows)
+	r, program := new(rows), build(t, "", "")
 	t.Run("pairs", func(t *testing.T) {
 		for _, load := range []string{"calm", "greedy"} {
-			t.Run(load, func(t *testing.T) { t.Parallel(); quiet(t, load, r) })
+			t.Run(load, func(t *testing.T) { t.Parallel(); quiet(t, newNight(t, program), load, r) })
 		}
 		for _, f := range faults {
-			t.Run(f.name, func(t *testing.T) { t.Parallel(); f.run(t, r) })
+			changed := build(t, f.deploy[0], f.deploy[1]) // before any load
+			t.Run(f.name, func(t *testing.T) { t.Parallel(); f.run(t, newNight(t, program), changed, r) })
 		}
 	})
 	t.Logf("each duration is divided by %d\n%s", faster, r)
@@ -54,13 +57,13 @@ func TestOneFault(t *testing.T) {
 	longtest.Skip(t)
 	t.Parallel()
 	r := new(rows)
-	faults[0].run(t, r)
+	faults[0].run(t, newNight(t, build(t, "", "")), "", r)
 	t.Log(r)
 }
 
 // quiet wants no alert in an hour.
-func quiet(t *testing.T, load string, r *rows) {
-	n := newNight(t)
+func quiet(t *testing.T, n *night, load string, r *rows) {
+	t.Helper()
 	n.work(t)
 	if load == "greedy" {
 		n.greed(t)
@@ -74,8 +77,9 @@ func quiet(t *testing.T, load string, r *rows) {
 }
 
 // run begins the fault after a while without one, and judges the first alert for it.
-func (f fault) run(t *testing.T, r *rows) {
-	n := newNight(t)
+func (f fault) run(t *testing.T, n *night, changed string, r *rows) {
+	t.Helper()
+	n.changed = changed
 	n.work(t)
 	time.Sleep(2 * time.Minute / faster)
 	if early := n.p.fired(t); len(early) > 0 {
@@ -89,6 +93,9 @@ func (f fault) run(t *testing.T, r *rows) {
 	for ; a.Labels == nil; time.Sleep(time.Second) {
 		if time.Now().After(latest.Add(time.Minute)) {
 			t.Errorf("got %v, want %s", n.p.fired(t), f.alert)
+			for _, q := range []string{`ratelimit_redis_excused_round_trips_total`, `ratelimit_redis_errors_total > 0`, `sum by (outcome) (ratelimit_requests_total) > 0`, `ratelimit_breaker_trips_total`} {
+				t.Log(n.p.query(t, q))
+			}
 			r.add("%s\tnone: %v\t-\t-\t-", f.name, n.p.fired(t))
 			return
 		}
@@ -128,25 +135,6 @@ func (n *night) investigate(t *testing.T, a alert, cause string) (commands int, 
 		}
 	}
 	return 0, ""
-}
-
-// commandsOf returns the commands of a section of RUNBOOK.
-func commandsOf(t *testing.T, anchor string) (commands []string) {
-	t.Helper()
-	runbook, err := os.ReadFile(filepath.Join("..", "..", "RUNBOOK.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, section, found := strings.Cut(strings.ToLower(string(runbook)), "\n### "+anchor+"\n")
-	if !found {
-		t.Fatalf("RUNBOOK has no section %s", anchor)
-	}
-	section = string(runbook[len(runbook)-len(section):])
-	section, _, _ = strings.Cut(section, "\n##")
-	for _, command := range regexp.MustCompile(`(?m)^\$ (.*)$`).FindAllStringSubmatch(section, -1) {
-		commands = append(commands, command[1])
-	}
-	return commands
 }
 
 // waitOf returns the "for" of an alert.
