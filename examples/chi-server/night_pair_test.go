@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -31,12 +32,15 @@ type night struct {
 	client    *http.Client
 	sent      atomic.Int64
 	changed   string // the program of a deploy
+
+	began   time.Time
+	pressed time.Duration // for which processes of this machine had waited for the CPU then
 }
 
 func newNight(t *testing.T, program string) *night {
 	t.Helper()
 	redis := redistest.Start(t)
-	n := &night{proxy: redistest.StartProxy(t, redis.Addr()), client: &http.Client{Transport: &http.Transport{}, Timeout: 5 * time.Second}}
+	n := &night{began: time.Now(), pressed: pressure(), proxy: redistest.StartProxy(t, redis.Addr()), client: &http.Client{Transport: &http.Transport{}, Timeout: 5 * time.Second}}
 	t.Cleanup(n.client.CloseIdleConnections)
 	var scenes []scene
 	for i := range n.instances {
@@ -52,6 +56,20 @@ func newNight(t *testing.T, program string) *night {
 	in.env = append(os.Environ(), "CONSOLE="+scenes[0].url+"/admin", "TOKEN="+token, "PROMETHEUS="+in.p.url, "REDIS=redis://"+n.proxy.Addr(), "STATUS="+scenes[0].url+"/status")
 	n.incident = in
 	return n
+}
+
+// pressure returns for how long any process of this machine has waited for the CPU; 0 where the kernel does not measure it.
+func pressure() time.Duration {
+	content, _ := os.ReadFile("/proc/pressure/cpu")
+	_, total, _ := strings.Cut(string(content), "total=")
+	total, _, _ = strings.Cut(total, "\n")
+	us, _ := strconv.Atoi(total)
+	return time.Duration(us) * time.Microsecond
+}
+
+// waiting returns in which part of the night any process has waited for the CPU.
+func (n *night) waiting() float64 {
+	return float64(pressure()-n.pressed) / float64(time.Since(n.began))
 }
 
 // placeholders returns the words of RUNBOOK with their values for an alert.
