@@ -58,10 +58,11 @@ func TestPageAndDashboardAgree(t *testing.T) {
 		fmt.Fprintf(test, scraped, "decisions_total", ", "+n[1], n[2])
 	}
 	fmt.Fprintf(test, "    promql_expr_test:\n")
-	for title, whole := range map[string]int{"Requests": 300, "Denied": page.Requests} { // of the rate, and of the share
-		d := readDashboard(t)
+	const arrive, denied = "How many requests arrive?", "How many are denied?"
+	for title, whole := range map[string]int{arrive: 300, denied: page.Requests} { // of the rate, and of the share
+		d := readDashboard(t, "dashboard.json")
 		i := slices.IndexFunc(d.Panels, func(p panel) bool { return p.Type == "stat" && p.Title == title })
-		want := map[string]int{"Requests": page.Requests, "Denied": page.Denied}[title]
+		want := map[string]int{arrive: page.Requests, denied: page.Denied}[title]
 		fmt.Fprintf(test, "      - expr: %q\n        eval_time: 1m\n        exp_samples: [{labels: \"{}\", value: %d}]\n",
 			fmt.Sprintf("round(%d * (%s))", whole, inQuery.Replace(d.Panels[i].Targets[0].Expr)), want)
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/penstock-go/penstock/internal/longtest"
 )
 
-// TestKubernetes: the objects contain the rules, the alerts and the dashboard. It needs a shell, which some systems lack.
+// TestKubernetes: the objects contain the rules, the alerts and the dashboards. It needs a shell, which some systems lack.
 func TestKubernetes(t *testing.T) {
 	longtest.Skip(t)
 	t.Parallel()
@@ -25,6 +25,7 @@ func TestKubernetes(t *testing.T) {
 		{"PrometheusRule", "spec:\n", "  ", "rules.yml"},
 		{"PrometheusRule", "spec:\n", "  ", "alerts.yml"},
 		{"ConfigMap", "  penstock.json: |\n", "    ", "dashboard.json"},
+		{"ConfigMap", "  penstock-details.json: |\n", "    ", "dashboard-details.json"},
 	}
 	if len(objects) != len(want) {
 		t.Fatalf("got %d objects, want %d", len(objects), len(want))

@@ -138,7 +138,7 @@ func TestQueries(t *testing.T) {
 	exported := exportedBy(metricsPage(t))
 	exported.record(t)
 	exported["ratelimit_candidate_divergences_total"] = []string{"policy", "live", "candidate"} // the example has no candidate
-	d := readDashboard(t)
+	d := readDashboards(t)
 	queries := []string{expressionsOf(read(t, "rules.yml")), read(t, "alerts.yml")}
 	for _, v := range d.Templating.List {
 		queries = append(queries, v.Query)
@@ -217,10 +217,11 @@ func (s series) record(t *testing.T) {
 }
 
 var (
-	metricOf = regexp.MustCompile(`[\w:]*ratelimit_[\w:]+`)
-	labelOf  = regexp.MustCompile(`(\w+)(?:=~|!~|!=|=)"`)
-	byOf     = regexp.MustCompile(`\b(?:by|on) \(([^)]*)\)`)
-	suffix   = regexp.MustCompile(`_(bucket|count|sum)$`)
+	metricOf  = regexp.MustCompile(`[\w:]*ratelimit_[\w:]+`)
+	labelOf   = regexp.MustCompile(`(\w+)(?:=~|!~|!=|=)"`)
+	byOf      = regexp.MustCompile(`\b(?:by|on) \(([^)]*)\)`)
+	madeLabel = regexp.MustCompile(`"(\w+)", "\$1"`) // of label_replace
+	suffix    = regexp.MustCompile(`_(bucket|count|sum)$`)
 
 	ofScrapes = []string{"instance", "job", "le", "alertname", "alertstate"}
 )
@@ -228,6 +229,9 @@ var (
 // unknown returns the metrics and labels of a query that do not exist. It adds the metrics of the query to asked.
 func (s series) unknown(query string, asked map[string]bool) (problems []string) {
 	known := slices.Clone(ofScrapes)
+	for _, made := range madeLabel.FindAllStringSubmatch(query, -1) {
+		known = append(known, made[1])
+	}
 	for _, name := range metricOf.FindAllString(query, -1) {
 		if _, ok := s[name]; !ok {
 			name = suffix.ReplaceAllString(name, "")

@@ -1,4 +1,4 @@
-// The test of the dashboard's panels.
+// The test of the panels of the dashboards.
 
 package main
 
@@ -8,16 +8,16 @@ import (
 	"testing"
 )
 
-// wantPanels wants series in each panel of the dashboard, each with a name of its own, and no NaN from a division by
+// wantPanels wants series in each panel of the dashboards, each with a name of its own, and no NaN from a division by
 // zero. It waits, because on a busy machine a scrape may fail.
 func wantPanels(t *testing.T, p *scraper) {
 	t.Helper()
-	for _, panel := range readDashboard(t).Panels {
+	for _, panel := range readDashboards(t).Panels {
 		p.until(t, func() (missing string) { return panel.missing(t, p) })
 	}
 }
 
-// inQuery replaces the variables of the dashboard: all jobs, instances and policies.
+// inQuery replaces the variables of the dashboards: all jobs, instances and policies.
 var inQuery = strings.NewReplacer("$__rate_interval", "1m", "$job", ".+", "$instance", ".+", "$policy", ".+", "$deadline", "0.05")
 
 // missing returns what the panel lacks.

@@ -16,7 +16,7 @@
 // ratelimit.decision_duration with the unit s. Counts have units such as {request}.
 // A label becomes an attribute with the prefix ratelimit: policy becomes ratelimit.policy.
 // If an exporter writes for Prometheus, it restores the suffixes. With this line, also the labels
-// have the names that the alerts and the dashboard of examples/chi-server/observability use:
+// have the names that the alerts and the dashboards of examples/chi-server/observability use:
 //
 //	metric_relabel_configs: [{regex: "ratelimit_(.+)", action: labelmap}, {regex: "ratelimit_.+", action: labeldrop}]
 //

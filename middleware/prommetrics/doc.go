@@ -87,7 +87,7 @@
 //
 // Only shared limiters have the metrics above memory_keys. If
 // redis_missing_states_total rises and requests_total does not, Redis loses
-// limits. Alerts and a dashboard are in examples/chi-server/observability.
+// limits. Alerts and dashboards are in examples/chi-server/observability.
 //
 // # Metrics of clients
 //
