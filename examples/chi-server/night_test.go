@@ -16,10 +16,14 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/internal/longtest"
+	"github.com/penstock-go/penstock/internal/redistest"
 )
 
 // faster divides every duration of the rules, the interval of scrapes, and the two minutes. The expressions stay.
 const faster = 5
+
+// If processes wait for the CPU in this part of the time, this machine has a fault of its own.
+const busy = 0.5
 
 // A fault is one cause of a bad night.
 type fault struct {
@@ -82,21 +86,18 @@ func (f fault) run(t *testing.T, n *night, changed string, r *rows) {
 	f.begin(t, n)
 	began := time.Now()
 	waits := waitOf(t, strings.Fields(f.alert)[0])/faster + f.own
-	latest := began.Add(waits + 2*time.Minute/faster + 5*time.Second) // this machine is busy, too
+	latest := began.Add(waits + 2*time.Minute/faster + 5*time.Second) // for this test's own looks
 	var a alert
 	for ; a.Labels == nil; time.Sleep(time.Second) {
-		if time.Now().After(latest.Add(time.Minute)) {
+		if time.Now().After(latest.Add(redistest.Patience)) {
 			t.Errorf("got %v, want %s", n.p.fired(t), f.alert)
-			for _, q := range []string{`ratelimit_redis_excused_round_trips_total`, `ratelimit_redis_errors_total > 0`, `sum by (outcome) (ratelimit_requests_total) > 0`, `ratelimit_breaker_trips_total`} {
-				t.Log(n.p.query(t, q))
-			}
 			r.add("%s\tnone: %v\t-\t-\t-", f.name, n.p.fired(t))
 			return
 		}
 		a = n.p.firing(t, f.alert)
 	}
 	took := time.Since(began)
-	if time.Now().After(latest) {
+	if time.Now().After(latest) && n.waiting() < busy {
 		t.Errorf("%s: got it after %v, want it within two minutes after %v", f.alert, took, waits)
 	}
 	text := a.Annotations["summary"] + " " + a.Annotations["description"]
@@ -107,7 +108,7 @@ func (f fault) run(t *testing.T, n *night, changed string, r *rows) {
 	if commands == 0 {
 		t.Errorf("%s: the first two commands do not show %q", f.alert, f.cause)
 	}
-	others := n.unexpected(t, append(f.also, f.alert)...)
+	others := n.unexpected(t, slices.Concat(f.also, []string{f.alert})...)
 	r.add("%s\t%s; others: %s\tfor %v, own %v, after %v\t%d\t%s", f.name, f.alert, others, waits-f.own, f.own, took.Round(time.Second), commands, line)
 }
 
@@ -120,7 +121,7 @@ func (n *night) unexpected(t *testing.T, may ...string) string {
 		switch {
 		case slices.Contains(may, alert):
 			continue
-		case n.waiting() < 0.5 || !slices.Contains(slices.Concat(degraded, failedClosed, flaps, undecided), alert):
+		case n.waiting() < busy || !slices.Contains(slices.Concat(degraded, failedClosed, flaps, undecided), alert):
 			t.Errorf("got %s, want it silent", alert)
 		}
 		others = append(others, alert)
@@ -141,7 +142,7 @@ func (n *night) investigate(t *testing.T, a alert, cause string) (commands int, 
 	for i, command := range commandsOf(t, anchor)[:2] {
 		output, _ := n.run(t, command)
 		t.Logf("$ %s\n%s", command, output)
-		if line := regexp.MustCompile("(?m)^.*(?:" + cause + ").*$").FindString(output); line != "" {
+		if line := regexp.MustCompile("(?m)^.*(?:" + cause + ").{0,60}").FindString(output); line != "" {
 			return i + 1, strings.TrimSpace(line)
 		}
 	}
