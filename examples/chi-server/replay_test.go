@@ -47,7 +47,7 @@ func TestReplayAgreesWithServer(t *testing.T) {
 			t.Errorf("got %d requests and %d bad lines, want %d and 0, with fractions of seconds", r.Requests, r.Bad, clients*each)
 		}
 		if r.Differ > 0 {
-			t.Errorf("%d requests differ, e.g. %+v", r.Differ, r.Differing)
+			t.Errorf("%d requests are denied in only one of the log and the replay", r.Differ)
 		}
 		if r.Refused[429] < 100 || r.Refused[429] != r.Logged[429] || r.Refused[503] != r.Logged[503] {
 			t.Errorf("got refusals %v, logged %v, want the same, many of 429", r.Refused, r.Logged)
@@ -156,7 +156,6 @@ type report struct {
 	Refused      map[int]int `json:"refused"`
 	Logged       map[int]int `json:"logged"`
 	Differ       int         `json:"differ"`
-	Differing    []any       `json:"differing"`
 	Policies     []struct {
 		Policy, Limit, Route string
 		Results              []struct{ Requests, Denied int64 }

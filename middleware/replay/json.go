@@ -19,28 +19,28 @@ type field func(p *parser, l *entry, value string) error
 
 // fields are the fields by their names in lower case, or as they are written. The first
 // name of a row is ours; the others are those of nginx, Caddy, Traefik, Envoy, Google's
-// load balancers and logging libraries.
+// load balancers, logging libraries and W3C's columns.
 var fields = named(map[string]field{
-	"time ts timestamp @timestamp time_local time_iso8601 msec start_time startutc":                       (*parser).setTime,
-	"address client_ip clientip client_addr ip remoteip real_ip http_x_real_ip downstream_remote_address": address(3),
+	"time ts timestamp @timestamp time_local time_iso8601 msec start_time startutc":                            (*parser).setTime,
+	"address client_ip clientip client_addr ip remoteip c-ip real_ip http_x_real_ip downstream_remote_address": address(3),
 	"clienthost": func(_ *parser, l *entry, v string) error { // Traefik's, of trusted proxies
 		v, _, _ = strings.Cut(v, ",")
 		return address(3)(nil, l, v)
 	},
 	"remote_addr remote_ip remote_host remoteaddr remoteaddress clientaddr": address(2),
 	"x_forwarded_for http_x_forwarded_for forwarded_for":                    address(1),
-	"user key user_id remote_user clientusername":                           func(_ *parser, l *entry, v string) error { return l.setUser(v) },
-	"method request_method requestmethod verb":                              func(_ *parser, l *entry, v string) error { l.Method = v; return nil },
-	"path uri request_uri requestpath requesturl url":                       func(_ *parser, l *entry, v string) error { l.Path = v; return nil },
+	"user key user_id remote_user clientusername cs-username":               func(_ *parser, l *entry, v string) error { return l.setUser(v) },
+	"method request_method requestmethod cs-method verb":                    func(_ *parser, l *entry, v string) error { l.Method = v; return nil },
+	"path uri request_uri requestpath requesturl cs-uri-stem url":           func(_ *parser, l *entry, v string) error { l.Path = v; return nil },
 	"request": func(_ *parser, l *entry, v string) error { return l.setRequest(v) },
-	"status status_code statuscode downstreamstatus code": func(_ *parser, l *entry, v string) error { return l.setStatus(v) },
+	"status status_code statuscode downstreamstatus sc-status code": func(_ *parser, l *entry, v string) error { return l.setStatus(v) },
 	"response_code": func(_ *parser, l *entry, v string) error { // Envoy's, beside durations in ms
 		l.unit = cmp.Or(l.unit, time.Millisecond)
 		return l.setStatus(v)
 	},
 	"duration latency elapsed": number(0),
 	"latency_human":            number(time.Nanosecond),
-	"request_time":             number(time.Second),
+	"request_time time-taken":  number(time.Second),
 	"responsetime":             number(time.Millisecond),
 	"Duration":                 number(time.Nanosecond), // Traefik's
 	"cost":                     func(_ *parser, l *entry, v string) error { return l.setCost(v) },

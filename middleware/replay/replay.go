@@ -28,10 +28,7 @@ type replay struct {
 	keys     keyID // when the garbage collector was last told
 }
 
-const (
-	shownDifferences = 10
-	fewDenied        = 0.05 // of clients: where a curve begins
-)
+const fewDenied = 0.05 // of clients: where a curve begins
 
 // decide serves lines by the engine.
 func (p *replay) decide(lines []entry) error {
@@ -77,11 +74,7 @@ func (p *replay) count(l *entry, v *ratelimit.Verdict) {
 	if refusal(v.Status) == refusal(l.Status) && (v.Status == l.Status || !refusal(l.Status)) || l.Status == 0 {
 		return
 	}
-	if r.Differ++; len(r.Differing) < shownDifferences {
-		r.Differing = append(r.Differing, difference{
-			Time: time.UnixMicro(l.Time).UTC(), Client: cmp.Or(l.User, l.Address), Request: l.Method + " " + l.Path, Logged: l.Status, Replayed: v.Status,
-		})
-	}
+	r.Differ++
 }
 
 // refusal reports whether a status may be a denial.

@@ -29,18 +29,8 @@ type report struct {
 	Refused   map[int]int    `json:"refused"`         // by the status that the replay answers
 	Logged    map[int]int    `json:"logged"`          // 429 and 503 in the log
 	Differ    int            `json:"differ"`          // requests that the log and the replay answer differently
-	Differing []difference   `json:"differing,omitempty"`
 	Goals     targets        `json:"goals"`
 	Policies  []policyReport `json:"policies"`
-}
-
-// A difference is a request that only one of the log and the replay denied.
-type difference struct {
-	Time     time.Time `json:"time"`
-	Client   string    `json:"client"`
-	Request  string    `json:"request"`
-	Logged   int       `json:"logged"`   // the status
-	Replayed int       `json:"replayed"` // the status; 0: admitted
 }
 
 // targets are the share that limits may deny, and the headroom of proposals.

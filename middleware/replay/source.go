@@ -143,11 +143,11 @@ func (l *log) close() {
 func (l *log) each(ctx context.Context, do func([]entry) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	batches, free := make(chan []entry, 8), make(chan []entry, 16)
+	batches := make(chan []entry, 8)
 	done := make(chan error, 1)
 	go func() {
 		defer close(batches)
-		done <- l.merge(ctx, batches, free)
+		done <- l.merge(ctx, batches)
 	}()
 	for {
 		select {
@@ -158,11 +158,6 @@ func (l *log) each(ctx context.Context, do func([]entry) error) error {
 			if err := do(lines); err != nil {
 				return err
 			}
-			clear(lines) // of their texts
-			select {
-			case free <- lines[:0]:
-			default:
-			}
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
@@ -170,22 +165,17 @@ func (l *log) each(ctx context.Context, do func([]entry) error) error {
 }
 
 // merge sends the lines of all sources, the earliest first.
-func (l *log) merge(ctx context.Context, batches chan<- []entry, free <-chan []entry) error {
+func (l *log) merge(ctx context.Context, batches chan<- []entry) error {
 	var lines []entry
 	size := 0
 	send := func() error {
 		select {
 		case batches <- lines:
-			size = 0
+			lines, size = make([]entry, 0, batch), 0
+			return nil
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
-		select {
-		case lines = <-free:
-		default:
-			lines = make([]entry, 0, batch)
-		}
-		return nil
 	}
 	var errs []error
 	for _, s := range l.sources {

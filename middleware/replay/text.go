@@ -191,30 +191,20 @@ func (p *parser) parseColumns(l *entry, text string) error {
 	}
 	date, query := "", ""
 	for i, name := range p.columns {
-		value, err := values[i], error(nil)
+		value := values[i]
 		switch name {
 		case "date":
 			date = value
 		case "time":
-			err = p.setTime(l, date+" "+value)
-		case "c-ip":
-			l.Address = value
-		case "cs-username":
-			err = l.setUser(value)
-		case "cs-method":
-			l.Method = value
-		case "cs-uri-stem":
-			l.Path = value
+			value = date + " " + value
 		case "cs-uri-query":
 			query = value
-		case "sc-status":
-			err = l.setStatus(value)
 		case "time-taken":
-			if l.number, l.unit = value, time.Millisecond; strings.Contains(value, ".") {
-				l.unit = time.Second // CloudFront's
+			if !strings.Contains(value, ".") {
+				value += "ms" // IIS's; CloudFront's are seconds
 			}
 		}
-		if err != nil {
+		if err := p.set(l, name, value, false); err != nil {
 			return err
 		}
 	}
