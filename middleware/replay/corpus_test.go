@@ -163,6 +163,12 @@ func TestCorpus(t *testing.T) {
 		} {
 			checkSample(t, prefix.name, prefix.text+s.line, s)
 		}
+		for _, s := range samples {
+			if s.refused != nil || slices.Contains([]string{albDoc, cfDoc, w3cDoc, dockerDoc, composeDoc}, s.source) {
+				continue // files of AWS and IIS have no prefix; the others are prefixes themselves
+			}
+			checkSample(t, prefix.name+", "+s.name, prefix.text+s.line, s)
+		}
 	}
 }
 
