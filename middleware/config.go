@@ -53,6 +53,7 @@ type policy struct {
 	settling  settle.Policy
 	denied    *topk.Tally
 	wouldDeny *topk.Tally // by the candidate
+	near      *topk.Tally
 	findings  *findings.Policy
 	tenants   *shares.Table // nil: the limit is not shared by tenants
 	shares    string        // the name of their shares
@@ -121,7 +122,7 @@ func (m *Middleware) compilePolicy(p Policy) (*policy, error) {
 	info, _ := p.Key.Inspect() // it is valid
 	onRoute := slices.Contains(info.Kinds, keyaccess.Route)
 	compiled := &policy{
-		Policy: p, base: base, tiers: make(map[string]*limits.Limit, len(p.Tiers)), denied: new(topk.Tally), wouldDeny: new(topk.Tally),
+		Policy: p, base: base, tiers: make(map[string]*limits.Limit, len(p.Tiers)), denied: new(topk.Tally), wouldDeny: new(topk.Tally), near: new(topk.Tally),
 		findings: m.finder.Policy(p.Name, info.ByClientIP && m.noProxies, onRoute, m.waitsTooLong(p.Limit)),
 	}
 	compiled.settling = settle.Policy{
@@ -163,7 +164,7 @@ const candidateSuffix = "~candidate"
 
 // replace keeps what requests have shown of the policy that p replaces.
 func (p *policy) replace(old *policy) {
-	p.denied, p.wouldDeny, p.settling.Holds = old.denied, old.wouldDeny, old.settling.Holds
+	p.denied, p.wouldDeny, p.near, p.settling.Holds = old.denied, old.wouldDeny, old.near, old.settling.Holds
 	p.findings.Replace(old.findings)
 	if p.tenants != nil && old.tenants != nil {
 		p.tenants = old.tenants

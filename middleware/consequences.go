@@ -28,6 +28,7 @@ func (q *request) after() {
 			q.showKeys()
 		}
 	}
+	q.countNear()
 	if len(q.checks) > len(q.parts) || q.unknown != nil { // else no policy has a candidate
 		q.countCandidates()
 	}

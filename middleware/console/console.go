@@ -3,6 +3,7 @@
 //
 //	why is a client denied?              Who
 //	who is denied, and was not before?   Denied
+//	whom would a lower limit deny?       Near
 //	which overrides are set, since when? Overrides
 //	whom do policies ban by themselves?  Bans
 //	help a client                        Grant, Reset
@@ -34,7 +35,16 @@ import (
 //
 // Errors wrap [ErrNotFound], [ErrBanned], [ErrUneditable], or [algorithms.ErrInvalid] for an
 // invalid Subject, or are the limiter's or package overrides'.
-type Console struct{ all []*ratelimit.Middleware }
+type Console struct {
+	// Instances are the URLs of the Handlers of all instances, such as http://shop-admin:9090/limits. A host name stands
+	// for each of its addresses, as a headless Service of Kubernetes has one for each Pod. With them, Handler answers GET
+	// /denied and /near for all instances, and finds the client of a hash that another instance shows. Empty: this
+	// instance only. Set it before Handler. The instance that is asked sends the operator's Authorization and Cookie to all
+	// of them.
+	Instances []string
+
+	all []*ratelimit.Middleware
+}
 
 // New returns a console of Middlewares; of policies of one name, the first.
 // Bans and overrides need an Options.Overrides of package overrides; an

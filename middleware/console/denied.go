@@ -28,28 +28,23 @@ func (c *Console) Denied(since time.Time) []DeniedClient {
 			continue
 		}
 		for _, o := range w.offenders {
-			name := firstOf(o.Key)
-			if strings.HasPrefix(name, constant) {
-				continue
-			}
-			i := slices.IndexFunc(all, func(d DeniedClient) bool { return d.Client == name })
-			if i < 0 {
-				i, all = len(all), append(all, DeniedClient{Client: name, First: o.First.UTC(), Last: o.Last.UTC()})
-			}
-			d := &all[i]
-			d.Denied += o.Denied - o.Error
-			if o.First.Before(d.First) {
-				d.First = o.First.UTC()
-			}
-			if o.Last.After(d.Last) {
-				d.Last = o.Last.UTC()
-			}
-			if !slices.Contains(d.Policies, w.policy.Name) {
-				d.Policies = append(d.Policies, w.policy.Name)
+			if name := firstOf(o.Key); !strings.HasPrefix(name, constant) {
+				all = append(all, DeniedClient{name, o.Denied - o.Error, o.First.UTC(), o.Last.UTC(), []string{w.policy.Name}})
 			}
 		}
 	}
-	all = slices.DeleteFunc(all, func(d DeniedClient) bool { return d.First.Before(since) })
-	slices.SortStableFunc(all, func(a, b DeniedClient) int { return cmp.Compare(b.Denied, a.Denied) })
-	return all
+	return mergeDenied(all, since)
+}
+
+// mergeDenied returns one entry for each client that was not denied before an instant.
+func mergeDenied(all []DeniedClient, since time.Time) []DeniedClient {
+	all = merged(all, func(c *DeniedClient) string { return c.Client }, func(c, other *DeniedClient) {
+		c.Denied += other.Denied
+		if other.First.Before(c.First) {
+			c.First = other.First
+		}
+		c.Last = later(c.Last, other.Last)
+		c.Policies = union(c.Policies, other.Policies)
+	}, func(a, b DeniedClient) int { return cmp.Compare(b.Denied, a.Denied) })
+	return slices.DeleteFunc(all, func(d DeniedClient) bool { return d.First.Before(since) })
 }

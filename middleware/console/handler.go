@@ -3,6 +3,7 @@
 package console
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -10,6 +11,7 @@ import (
 	"maps"
 	"mime"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"path"
 	"slices"
@@ -29,6 +31,7 @@ const maxBody = 8 << 10
 //	Method  Path                      Action
 //	GET     /who?usr=42               says why a client is denied; also ip=, key=, and several of them
 //	GET     /denied?since=1h          lists denied clients that were not denied before
+//	GET     /near                     lists clients whose admitted requests leave less than a fifth of a limit
 //	GET     /policies                 lists the policies, their keys, and their limits
 //	POST    /reset                    {"policy":"p","key":"usr=42"}
 //	POST    /grant                    {"policy":"p","key":"usr=42","units":10}
@@ -51,17 +54,25 @@ const maxBody = 8 << 10
 // name as "by".
 // The handler requires the same origin and application/json, so that other sites cannot use an operator's browser.
 //
+// With [Console.Instances], /denied and /near are the answers of all instances together, and "failed" names the instances that did not
+// answer. The parameter here=1 asks this instance alone.
+//
 // Mount it under [http.StripPrefix], where clients do not reach it. It logs to slog.Default().
 func (c *Console) Handler(authorize func(*http.Request) (who string, err error)) (http.Handler, error) {
 	if authorize == nil {
 		return nil, errors.New("ratelimit: authorize is nil: want a function that admits operators")
 	}
-	h := &handler{console: c, authorize: authorize, logger: slog.Default(), origin: http.NewCrossOriginProtection()}
+	instances, err := parseInstances(c.Instances)
+	if err != nil {
+		return nil, err
+	}
+	h := &handler{console: c, authorize: authorize, logger: slog.Default(), instances: instances, lookUp: lookUp, origin: http.NewCrossOriginProtection()}
 	h.intruders.Writer = logwriter.New(h.logger)
 	for pattern, e := range map[string]endpoint{
 		"/policies":           {http.MethodGet: h.policies},
 		"/who":                {http.MethodGet: h.who},
 		"/denied":             {http.MethodGet: h.denied},
+		"/near":               {http.MethodGet: h.near},
 		"/overrides":          {http.MethodGet: h.allOverrides, http.MethodDelete: h.clearAll},
 		"/reset":              {http.MethodPost: h.reset},
 		"/grant":              {http.MethodPost: h.grant},
@@ -79,6 +90,8 @@ type handler struct {
 	console   *Console
 	authorize func(*http.Request) (who string, err error)
 	logger    *slog.Logger
+	instances []*url.URL
+	lookUp    func(ctx context.Context, host string) ([]netip.Addr, error)
 	intruders logwriter.Seldom // a guesser sends many requests
 	origin    *http.CrossOriginProtection
 	mux       http.ServeMux

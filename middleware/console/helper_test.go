@@ -74,16 +74,19 @@ func newHandler(t *testing.T, l algorithms.Limiter, table ratelimit.Overrides, p
 	logged, before := new(bytes.Buffer), slog.Default()
 	slog.SetDefault(slog.New(slog.NewTextHandler(logged, nil)))
 	defer slog.SetDefault(before)
-	h, err := console.New(newMiddleware(t, l, table, p...)).Handler(func(r *http.Request) (string, error) {
-		if r.Header.Get("Authorization") != "Bearer sesame" {
-			return "", errors.New("wrong token: hunter2")
-		}
-		return "alice", nil
-	})
+	h, err := console.New(newMiddleware(t, l, table, p...)).Handler(operator)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return h, logged
+}
+
+// operator admits alice.
+func operator(r *http.Request) (who string, err error) {
+	if r.Header.Get("Authorization") != "Bearer sesame" {
+		return "", errors.New("wrong token: hunter2")
+	}
+	return "alice", nil
 }
 
 // call sends alice's request.

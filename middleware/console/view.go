@@ -3,6 +3,8 @@
 package console
 
 import (
+	"encoding/json"
+	"errors"
 	"net/http"
 	"net/netip"
 	"time"
@@ -84,6 +86,16 @@ func (h *handler) who(r *http.Request) (any, error) {
 		return nil, err
 	}
 	all, err := h.console.Who(r.Context(), client...)
+	if errors.Is(err, ErrNotFound) && h.elsewhere(r) { // the client of a hash that another instance shows
+		var found json.RawMessage
+		h.askAll(r, "/who", func(body []byte) error {
+			found = body
+			return nil
+		})
+		if found != nil {
+			return found, nil
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -134,6 +146,7 @@ func clientOf(r *http.Request) (client []Subject, err error) {
 		}
 		delete(query, name)
 	}
+	delete(query, "here")
 	if len(query) > 0 || len(client) == 0 {
 		return nil, &refusal{http.StatusBadRequest, "want usr=ACCOUNT, ip=ADDRESS or key=TEXT, or several of them, and nothing else"}
 	}
@@ -163,14 +176,27 @@ func subjectOf(name, value string) (Subject, error) {
 }
 
 func (h *handler) denied(r *http.Request) (any, error) {
-	since, err := sinceOf(r)
-	return map[string]any{"clients": h.console.Denied(since)}, err
+	since, err := sinceOf(r, "here")
+	if err != nil {
+		return nil, err
+	}
+	// A client may be new to one instance only, so the others are asked for all of theirs.
+	return everywhere(h, r, "/denied", func() []DeniedClient { return h.console.Denied(since) }, func(all []DeniedClient) []DeniedClient {
+		return mergeDenied(all, since)
+	}), nil
+}
+
+func (h *handler) near(r *http.Request) (any, error) {
+	if _, err := parameters(r, "here"); err != nil {
+		return nil, err
+	}
+	return everywhere(h, r, "/near", h.console.Near, mergeNear), nil
 }
 
 // sinceOf reads the query since=: an instant, such as 2026-11-26T14:00:00Z, or how long
 // ago it is, such as 1h; empty is the zero Time.
-func sinceOf(r *http.Request) (time.Time, error) {
-	query, err := parameters(r, "since")
+func sinceOf(r *http.Request, also ...string) (time.Time, error) {
+	query, err := parameters(r, append(also, "since")...)
 	text := query["since"]
 	if err != nil || text == "" {
 		return time.Time{}, err

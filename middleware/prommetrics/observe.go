@@ -54,7 +54,7 @@ func (m *Metrics) decided(ctx context.Context, e *ratelimit.Event) {
 		p := &v.Policies[i]
 		s := m.find(p.Name, p.Tier)
 		m.count(s, seriesName{p.Name, p.Tier}, p.Outcome).Inc()
-		if nearLimit(p) {
+		if p.Near() {
 			s.near.Inc()
 		}
 		if p.UnknownTier {
@@ -74,12 +74,6 @@ func (m *Metrics) observe(ctx context.Context, e *ratelimit.Event) {
 		}
 	}
 	durations.Observe(elapsed)
-}
-
-// nearLimit reports whether a policy admitted the request and less than a fifth of its limit is left.
-func nearLimit(p *ratelimit.PolicyVerdict) bool {
-	d := &p.Decision
-	return d.Allowed && d.Source != algorithms.Undecided && d.Remaining < (p.Limit.Burst()+4)/5
 }
 
 func (m *Metrics) settle(e *ratelimit.Event) {

@@ -89,6 +89,11 @@ type shown struct {
 		Denied, Of uint64
 		Keys       []struct{ Policy, Key, Ban string }
 	}
+	Near []struct {
+		Client   string
+		Admitted uint64
+		Policies []string
+	}
 	Ticks                     struct{ Requests, Denied []uint32 }
 	Requests, Refused, Denied uint64
 	Latency                   struct {

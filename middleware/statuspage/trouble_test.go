@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http/httptest"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -269,6 +270,27 @@ func TestClients(t *testing.T) {
 			if body, found := strings.CutPrefix(key.Ban, want); !found || strings.Count(body, "'") != 1 || !strings.HasSuffix(body, "'") {
 				t.Errorf("got %s, want %s and one quoted body", key.Ban, want)
 			}
+		}
+	}
+}
+
+// TestNear: the page lists clients that leave less than a fifth of a limit, but neither constant keys nor shadow policies.
+func TestNear(t *testing.T) {
+	for requests, clients := range map[int]int{8: 0, 9: 1} {
+		page, limit := statuspage.New(&statuspage.Options{Console: "curl https://ops.example/admin"}), algorithms.TokenBucket(10, time.Hour)
+		constant, shadow := byIP("all", limit), byIP("shadow", limit)
+		constant.Key, shadow.Shadow = keyfunc.Const("x"), true
+		h := shownOn(t, page, algorithms.NewMemory(nil), ratelimit.Options{}, byIP("p", limit), constant, shadow).Handler(ok)
+		for range requests {
+			record(h, from("192.0.2.1"))
+		}
+		v := look(t, page)
+		if len(v.Near) != clients || clients > 0 && (v.Near[0].Admitted != 1 || !slices.Equal(v.Near[0].Policies, []string{"p"}) || !strings.HasPrefix(v.Near[0].Client, "ip=#")) {
+			t.Errorf("after %d of 10: got %+v, want %d clients", requests, v.Near, clients)
+		}
+		html := record(page, httptest.NewRequest("GET", "/", nil)).Body.String()
+		if shown := strings.Contains(html, "Clients near their limits") && strings.Contains(html, "What is left"); shown != (clients > 0) {
+			t.Errorf("after %d of 10: shown is %t", requests, shown)
 		}
 	}
 }

@@ -27,6 +27,7 @@ type view struct {
 	Ticks     ticks               `json:"ticks"`
 	Policies  []policyView        `json:"policies"`
 	Clients   []clientView        `json:"clients"` // denied most often in the last 10 to 20 minutes
+	Near      []nearView          `json:"near"`    // their limits
 	Latency   latencyView         `json:"latency"`
 	Decisions []decisionView      `json:"decisions"` // by source
 	Limiters  []limiterView       `json:"limiters"`
@@ -62,7 +63,7 @@ func (p *Page) view(ctx context.Context) *view {
 	for i := range v.Policies {
 		v.Policies[i].detail(middlewares)
 	}
-	v.Clients = clients(v.Policies, p.console)
+	v.Clients, v.Near = clients(v.Policies, p.console), near(middlewares, p.console)
 	for i := range v.Policies {
 		o := &v.Policies[i].Offenders
 		*o = (*o)[:min(len(*o), shownOffenders)]

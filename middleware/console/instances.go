@@ -1,0 +1,170 @@
+// Questions to all instances: what only one process knows, of each of them.
+//
+// An instance asks all of Console.Instances, itself included, at the moment of the question. So nothing is stored or sent
+// while nobody asks, and no instance needs to know its own address. The questions have the parameter "here", which an
+// instance answers for itself, so questions end.
+
+package console
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+const (
+	askFor       = 3 * time.Second // all instances together
+	askedAtOnce  = 32
+	maxInstances = 1_000
+	maxAnswer    = 4 << 20 // bytes
+)
+
+// An instance is where one answers.
+type instance struct {
+	base *url.URL // of Console.Instances
+	dial string   // host and port; the base may name several instances
+}
+
+// parseInstances returns the URLs of Console.Instances.
+func parseInstances(texts []string) (bases []*url.URL, err error) {
+	var errs []error
+	for _, text := range texts {
+		u, err := url.Parse(text)
+		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.RawQuery != "" || u.User != nil {
+			errs = append(errs, fmt.Errorf("ratelimit: instance %q: want a URL such as http://shop-admin:9090/limits", text))
+			continue
+		}
+		bases = append(bases, u)
+	}
+	return bases, errors.Join(errs...)
+}
+
+// findInstances returns where all instances answer, and the hosts that have no address.
+func (h *handler) findInstances(ctx context.Context) (all []instance, failed []failure) {
+	for _, base := range h.instances {
+		port := base.Port()
+		if port == "" {
+			port = map[string]string{"http": "80", "https": "443"}[base.Scheme]
+		}
+		found, err := h.lookUp(ctx, base.Hostname())
+		if err != nil || len(found) == 0 {
+			h.logger.Warn("ratelimit: console: look-up of instances failed", "host", base.Hostname(), "error", err)
+			failed = append(failed, failure{base.Host, "the name has no address"})
+		}
+		for _, ip := range found {
+			all = append(all, instance{base, net.JoinHostPort(ip.String(), port)})
+		}
+	}
+	return all[:min(len(all), maxInstances)], failed
+}
+
+// lookUp returns the addresses of a host.
+func lookUp(ctx context.Context, host string) ([]netip.Addr, error) {
+	return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+}
+
+// A failure is an instance that did not answer, and why.
+type failure struct {
+	Instance string `json:"instance"`
+	Why      string `json:"why"`
+}
+
+// askAll asks all instances for what they know themselves. It gives each answer to a function, one at a time.
+func (h *handler) askAll(r *http.Request, path string, answered func(body []byte) error) (instances int, failed []failure) {
+	ctx, cancel := context.WithTimeout(r.Context(), askFor)
+	defer cancel()
+	all, failed := h.findInstances(ctx)
+	var (
+		mu    sync.Mutex
+		asked sync.WaitGroup
+		free  = make(chan struct{}, askedAtOnce)
+	)
+	for _, to := range all {
+		free <- struct{}{}
+		asked.Go(func() {
+			defer func() { <-free }()
+			body, why := h.ask(ctx, r, to, path)
+			mu.Lock()
+			defer mu.Unlock()
+			if why == "" && answered(body) != nil {
+				why = "the answer is not a console's"
+			}
+			if why != "" {
+				failed = append(failed, failure{to.dial, why})
+			}
+		})
+	}
+	asked.Wait()
+	slices.SortFunc(failed, func(a, b failure) int { return strings.Compare(a.Instance, b.Instance) })
+	return len(all), failed
+}
+
+// ask asks one instance, with the operator's own authorization.
+func (h *handler) ask(ctx context.Context, r *http.Request, to instance, path string) (body []byte, why string) {
+	question := to.base.JoinPath(path)
+	question.RawQuery = "here=1"
+	if path == "/who" {
+		question.RawQuery += "&" + r.URL.RawQuery
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, question.String(), nil)
+	if err != nil {
+		return nil, "the request is invalid"
+	}
+	for _, name := range []string{"Authorization", "Cookie"} {
+		request.Header[name] = r.Header[name]
+	}
+	// A name of several instances must not lead to the same one again, so each question has a connection of its own.
+	transport := &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, network, to.dial)
+	}}
+	response, err := transport.RoundTrip(request)
+	if err != nil {
+		h.logger.Warn("ratelimit: console: an instance did not answer", "instance", to.dial, "error", err)
+		return nil, "no answer"
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return nil, "it answered " + response.Status
+	}
+	if body, err = io.ReadAll(io.LimitReader(response.Body, maxAnswer)); err != nil {
+		return nil, "the answer broke off"
+	}
+	return body, ""
+}
+
+// A clientsView is the answer to /denied and /near.
+type clientsView[T any] struct {
+	Clients   []T       `json:"clients"`
+	Instances int       `json:"instances,omitempty"` // that were asked; 0: only this one
+	Failed    []failure `json:"failed,omitempty"`    // of them
+}
+
+// elsewhere reports whether a question is one to other instances, too.
+func (h *handler) elsewhere(r *http.Request) bool {
+	return len(h.instances) > 0 && !r.URL.Query().Has("here")
+}
+
+// everywhere returns the clients that all instances list; here has this one's.
+func everywhere[T any](h *handler, r *http.Request, path string, here func() []T, merge func([]T) []T) clientsView[T] {
+	if !h.elsewhere(r) {
+		return clientsView[T]{Clients: here()}
+	}
+	var all []T
+	instances, failed := h.askAll(r, path, func(body []byte) error {
+		var one clientsView[T]
+		err := json.Unmarshal(body, &one)
+		all = append(all, one.Clients...)
+		return err
+	})
+	return clientsView[T]{merge(all), instances, failed}
+}
