@@ -257,6 +257,7 @@ func (n *night) send(line, body string, fields ...string) int {
 type alert struct {
 	Labels, Annotations map[string]string
 	State               string
+	ActiveAt            time.Time // since when it is pending
 }
 
 // firing returns the alert of a name such as "RateLimitDegraded a" if it fires.
