@@ -80,6 +80,18 @@ func TestConsole(t *testing.T) {
 	})
 }
 
+// TestConsoles: an instance answers for the others, which deny clients that it has never met.
+func TestConsoles(t *testing.T) {
+	t.Parallel()
+	other, addr := start(t, "-admin-token", token), freeAddr(t)
+	s := start(t, "-admin-token", token, "-addr", addr, "-consoles", other.url+"/admin, http://"+addr+"/admin")
+	other.operate(t, "POST /admin/ban", `{"policy":"unmatched","key":"`+local+`"}`, http.StatusNoContent)
+	other.send(t, "GET /nothing", "")
+	if got := s.operate(t, "GET /admin/denied?since=1h", "", http.StatusOK); !strings.Contains(got, `"denied": 1,`) || !strings.Contains(got, `"instances": 2`) {
+		t.Errorf("got %s, want the client that the other instance denied", got)
+	}
+}
+
 // TestConsoleLog: the log has the operator's changes.
 func TestConsoleLog(t *testing.T) {
 	t.Parallel()

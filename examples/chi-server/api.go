@@ -78,7 +78,9 @@ func newAPI(ctx context.Context, c config, b *backend, log *slog.Logger) (a *api
 	}))
 	r.Handle("/status", status)
 	if c.adminToken != "" {
-		operators, err := console.New(a.limited...).Handler(c.operator)
+		operate := console.New(a.limited...)
+		operate.Instances = c.consoles
+		operators, err := operate.Handler(c.operator)
 		if err != nil {
 			return a, err
 		}

@@ -50,6 +50,7 @@ type config struct {
 	redis                    *redisurl.URL // nil: in memory
 	deadline                 time.Duration // of Redis; 0 means the limiter's default
 	instances                int           // that share Redis; 0 means that Redis counts them
+	consoles                 []string      // URLs of /admin of all instances; none: this one answers for itself
 	trusted                  []netip.Prefix
 	headers                  headers.Dialect
 	page                     *playground.Options
@@ -103,6 +104,8 @@ func parse(args []string, stderr io.Writer) (c config, err error) {
 	trusted := flags.String("trusted-proxies", "", "read X-Forwarded-For from these `addresses` or CIDRs, separated by commas, and from no others")
 	dialects := flags.String("headers", "draft,separate", "send these `dialects` of limit headers, separated by commas: draft, separate, x-ratelimit, milliseconds")
 	flags.StringVar(&c.adminToken, "admin-token", "", "serve /admin/ to operators who send this `token` as Authorization: Bearer; 16 bytes or more")
+	consoles := flags.String("consoles", "", "ask the consoles of all instances at these `URLs`, separated by commas, such as http://shop:8080/admin;\n"+
+		"a host name stands for all of its addresses")
 	c.page, c.logs = playground.Flags(flags), replay.Flags(flags)
 	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
 		flags.SetOutput(stderr)
@@ -126,6 +129,7 @@ func parse(args []string, stderr io.Writer) (c config, err error) {
 	if c.headers, err = headers.ParseDialect(*dialects); err != nil {
 		errs = append(errs, fmt.Errorf("-headers: %s", strings.TrimPrefix(err.Error(), "headers: ")))
 	}
+	c.consoles = strings.FieldsFunc(*consoles, func(r rune) bool { return r == ',' || r == ' ' })
 	if c.instances < 0 {
 		errs = append(errs, fmt.Errorf("-instances %d: want 0 or more", c.instances))
 	}

@@ -253,7 +253,7 @@ func (h *handler) find(ctx context.Context, edit editor, n named) (Subject, erro
 }
 
 func (h *handler) allOverrides(r *http.Request) (any, error) {
-	since, err := sinceOf(r)
+	since, err := sinceOf(r, "here")
 	if err != nil {
 		return nil, err
 	}
@@ -262,7 +262,11 @@ func (h *handler) allOverrides(r *http.Request) (any, error) {
 		return nil, err
 	}
 	bans, err := h.console.Bans(r.Context())
-	return map[string]any{"set_by_operators": set, "banned_by_policies": views(bans)}, err
+	v := &overridesView{Set: set, Bans: views(bans)}
+	if h.elsewhere(r) {
+		h.addBans(r, v)
+	}
+	return v, err
 }
 
 func (h *handler) clearAll(r *http.Request) (any, error) {

@@ -20,6 +20,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/penstock-go/penstock/middleware"
 )
 
 const (
@@ -140,6 +142,28 @@ func (h *handler) ask(ctx context.Context, r *http.Request, to instance, path st
 		return nil, "the answer broke off"
 	}
 	return body, ""
+}
+
+// An overridesView is the answer to /overrides.
+type overridesView struct {
+	Set       map[string]map[string]ratelimit.Override `json:"set_by_operators"`
+	Bans      []standingView                           `json:"banned_by_policies"`
+	Instances int                                      `json:"instances,omitempty"` // that were asked for bans; 0: only this one
+	Failed    []failure                                `json:"failed,omitempty"`    // of them
+}
+
+// addBans adds the bans that other instances know. A ban holds on all instances, so several may know it.
+func (h *handler) addBans(r *http.Request, v *overridesView) {
+	v.Instances, v.Failed = h.askAll(r, "/overrides", func(body []byte) error {
+		var one overridesView
+		err := json.Unmarshal(body, &one)
+		for _, ban := range one.Bans {
+			if !slices.ContainsFunc(v.Bans, func(known standingView) bool { return known.Policy == ban.Policy && known.Key == ban.Key }) {
+				v.Bans = append(v.Bans, ban)
+			}
+		}
+		return err
+	})
 }
 
 // A clientsView is the answer to /denied and /near.

@@ -4,6 +4,7 @@ package console_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/internal/redistest"
 	"github.com/penstock-go/penstock/keyfunc"
 	"github.com/penstock-go/penstock/middleware"
 	"github.com/penstock-go/penstock/middleware/console"
@@ -40,7 +42,8 @@ func startFleet(t *testing.T, instances int, gone ...string) *fleet {
 	}
 	limiter := newStill()
 	for _, l := range listeners {
-		m := newMiddleware(t, limiter, nil, ratelimit.Policy{Name: "p", Key: user, Limit: hourly}, ratelimit.Policy{Name: "all", Key: keyfunc.Const("x"), Limit: hourly})
+		ban := &ratelimit.Ban{Denials: 5, Within: time.Hour, For: 10 * time.Hour}
+		m := newMiddleware(t, limiter, nil, ratelimit.Policy{Name: "p", Key: user, Limit: hourly, Ban: ban}, ratelimit.Policy{Name: "all", Key: keyfunc.Const("x"), Limit: hourly})
 		c := console.New(m)
 		c.Instances = append([]string{"http://" + net.JoinHostPort("shop-admin", port) + "/limits/"}, gone...)
 		h, err := c.Handler(operator)
@@ -117,6 +120,23 @@ func TestInstancesAnswerTogether(t *testing.T) {
 	}
 	if a := ask(t, f.handlers[2], "/denied?here=1"); len(a.Clients) != 0 || a.Instances != 0 {
 		t.Errorf("got %+v of an instance alone, want no denial", a)
+	}
+}
+
+// A ban holds on all instances, but those that have not denied its client lately do not know of it.
+func TestInstancesTellEachOtherOfBans(t *testing.T) {
+	f := startFleet(t, 2)
+	f.send(0, 15, "42")
+	redistest.UntilEmpty(t, "the ban", func() string { // it begins a moment after the last denial
+		for i, h := range f.handlers {
+			if w := call(h, http.MethodGet, "/overrides", ""); strings.Count(w.Body.String(), `"says": "p denies`) != 1 {
+				return fmt.Sprintf("one ban from instance %d, but %d %s", i, w.Code, w.Body)
+			}
+		}
+		return ""
+	})
+	if w := call(f.handlers[1], http.MethodGet, "/overrides?here=1", ""); strings.Contains(w.Body.String(), "says") {
+		t.Errorf("the second instance alone: got %s, want no ban", w.Body)
 	}
 }
 
