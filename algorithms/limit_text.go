@@ -165,6 +165,9 @@ func parseCount(text string) (int64, error) {
 }
 
 func parseWindow(text string) (time.Duration, error) {
+	if step.CalendarUnits[text] != 0 {
+		return 0, fmt.Errorf("the window %q is a calendar's: write calendar-window requests/%s", text, text)
+	}
 	digits := strings.TrimRight(text, "usmhd")
 	for _, unit := range windowUnits {
 		if text[len(digits):] != unit.name {

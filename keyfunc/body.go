@@ -28,7 +28,8 @@ func JSONField(kind, field string) Key {
 }
 
 // FormField is [JSONField] for a field of a form (application/x-www-form-urlencoded). Another Content-Type is
-// ErrMalformed. Names of fields have one case.
+// ErrMalformed, so a FirstOf never goes on from it to a JSONField: a route that takes both needs two Middlewares, chosen by
+// Content-Type. Names of fields have one case.
 func FormField(kind, field string) Key {
 	return bodyKey("FormField", kind, field, func(r *http.Request, body []byte) (string, error) {
 		if media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || media != "application/x-www-form-urlencoded" {
@@ -58,6 +59,7 @@ func bodyKey(name, kind, field string, find func(r *http.Request, body []byte) (
 		value, err := find(r, body)
 		return strings.ToLower(strings.TrimSpace(value)), err
 	})
+	k.def.info.Folded = k.def.info.Kinds
 	if field == "" {
 		return newKey(nil, k.def.info, k.def.err, misconfigurationf("%s: the name of the field is empty", name))
 	}

@@ -344,7 +344,7 @@ func ExampleKey_Inspect() {
 	).Inspect()
 	fmt.Println(err)
 	// Output:
-	// {Kinds:[usr ip] Challenges:[APIKey header="X-Api-Key"] Identity:true Address:false ByClientIP:true Unknown:true} <nil>
+	// {Kinds:[usr ip] Folded:[] Challenges:[APIKey header="X-Api-Key"] Identity:true Address:false ByClientIP:true Unknown:true} <nil>
 	// keyfunc: IP: trusted prefix "10.0.0.1/8" has bits behind its mask; write "10.0.0.0/8"
 	// keyfunc: APIKey: lookup is nil for "X-Api-Key": a key counts only after verification
 	// keyfunc: Join must not begin with a route: the first part places a key in a Redis Cluster; put the client first

@@ -110,6 +110,7 @@ func partsInfo(parts []*definition) Info {
 	var all Info
 	for _, p := range parts {
 		all.Kinds = appendNew(all.Kinds, p.info.Kinds)
+		all.Folded = appendNew(all.Folded, p.info.Folded)
 		all.Challenges = appendNew(all.Challenges, p.info.Challenges)
 		all.Identity = all.Identity || p.info.Identity
 		all.ByClientIP = all.ByClientIP || p.info.ByClientIP

@@ -57,6 +57,10 @@ type Info struct {
 	// "hdr.x-tenant" for Header("X-Tenant"), and the kinds of Custom.
 	Kinds []string
 
+	// Folded are those of Kinds whose values are in lower case, without spaces around them: the kinds of JSONField and
+	// FormField.
+	Folded []string
+
 	// Challenges are the WWW-Authenticate values of a 401 (RFC 9110, section
 	// 11.6.1), one per API key, e.g. "Bearer".
 	Challenges []string
@@ -81,7 +85,7 @@ func (k Key) Inspect() (Info, error) {
 		return Info{}, errZero
 	}
 	info := k.def.info
-	info.Kinds, info.Challenges = slices.Clone(info.Kinds), slices.Clone(info.Challenges)
+	info.Kinds, info.Folded, info.Challenges = slices.Clone(info.Kinds), slices.Clone(info.Folded), slices.Clone(info.Challenges)
 	return info, k.def.err
 }
 

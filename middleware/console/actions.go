@@ -179,7 +179,11 @@ func (h *handler) set(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := ratelimit.Override{Limit: body.Limit, Mode: body.Mode}
+	_, p := h.console.policy(n.Policy)
+	o := ratelimit.Override{Mode: body.Mode}
+	if o.Limit, err = body.limit(p); err != nil {
+		return nil, err
+	}
 	if o.Until, err = body.at(); err != nil {
 		return nil, err
 	}

@@ -6,7 +6,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,11 +18,30 @@ import (
 
 // An override is the body that sets one. Since and By are what a GET shows, and change nothing.
 type override struct {
-	Limit algorithms.Limit
+	Limit text
 	Mode  ratelimit.Mode
 	ending
 	Since time.Time
 	By    string
+}
+
+// limit returns the limit of an override for a policy; none if the body has none. Without the name of an algorithm, a
+// limit is a token bucket, which would forget what a policy of another algorithm has counted. So it must be named then.
+func (o *override) limit(p *ratelimit.Policy) (algorithms.Limit, error) {
+	if !o.Limit.given {
+		return algorithms.Limit{}, nil
+	}
+	l, err := algorithms.ParseLimit(o.Limit.value)
+	if err != nil || p == nil || strings.Contains(o.Limit.value, l.Algorithm().String()) {
+		return l, err
+	}
+	for _, own := range append(slices.Collect(maps.Values(p.Tiers)), p.Limit) {
+		if own.Algorithm() == l.Algorithm() {
+			return l, nil
+		}
+	}
+	return l, &refusal{http.StatusBadRequest, fmt.Sprintf("the limit %.80q names no algorithm, and policy %q has %s: name it, as %s, because another algorithm starts full",
+		o.Limit.value, p.Name, p.Limit, p.Limit.Algorithm())}
 }
 
 // An ending says when an override ends: neither field means never.

@@ -76,6 +76,7 @@ func (t *texts) keysOf(w watched, client []Subject) (keys []string) {
 // partsOf returns the parts, or the whole keys, of a subject that the policy's keys
 // may have.
 func (t *texts) partsOf(s Subject) []string {
+	s.Key = t.spelled(s.Key)
 	switch {
 	case s.ID != "":
 		return []string{textOfAccount(s.ID)}

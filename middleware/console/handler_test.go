@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/middleware"
 	"github.com/penstock-go/penstock/middleware/console"
 	"github.com/penstock-go/penstock/middleware/overrides"
@@ -268,5 +269,20 @@ func TestHandlerPutsWhatItShows(t *testing.T) {
 	}
 	if after, _ := table.Find("p", "usr=42"); after.Limit != before.Limit || !after.Until.Equal(before.Until) {
 		t.Errorf("got %+v, want %+v", after, before)
+	}
+}
+
+// A raise without the name of the algorithm would be another limit, which starts full.
+func TestRaiseNamesTheAlgorithm(t *testing.T) {
+	h, _ := newHandler(t, newStill(), overrides.NewMemory(), byUser("month", algorithms.PerMonth(20, nil)), byUser("bucket", hourly))
+	for body, want := range map[string]int{
+		`{"limit":"30/1d"}`: 400, `{"limit":"calendar-window 30/month"}`: 204, `{"limit":"token-bucket 30/1d"}`: 204, `{"limit":"30/month"}`: 400,
+	} {
+		if w := call(h, "PUT", "/overrides/month?key=usr=1", body); w.Code != want || want == 400 && !strings.Contains(w.Body.String(), "calendar-window") {
+			t.Errorf("%s: got %d %s, want %d", body, w.Code, w.Body, want)
+		}
+	}
+	if w := call(h, "PUT", "/overrides/bucket?key=usr=1", `{"limit":"30/1d"}`); w.Code != 204 {
+		t.Errorf("a bucket: got %d %s", w.Code, w.Body)
 	}
 }

@@ -31,12 +31,14 @@ type texts struct {
 	clientIP any        // the keyfunc.Key of unknown keys; nil if there are none
 	own      [][]string // forms of the texts that the policy counts; see package keyaccess
 	forms    [][]string // own, and the address of unknown keys
+	folded   []string   // kinds; see keyfunc.Info
 	apiKeys  bool       // the policy reads API keys
 }
 
 func textsOf(m *ratelimit.Middleware, p *ratelimit.Policy) *texts {
 	t := &texts{policy: p.Name, key: p.Key, own: keyaccess.Forms(p.Key)}
 	info, _ := p.Key.Inspect() // ratelimit.New has refused misconfigured keys
+	t.folded = info.Folded
 	if p.ShareBy != (keyfunc.Key{}) {
 		t.own = append(slices.Clone(t.own), keyaccess.Forms(p.ShareBy)...) // a tenant's
 	}
@@ -103,8 +105,22 @@ func (t *texts) of(s Subject, prefix bool) (string, error) {
 	case s.Key == ratelimit.Everyone:
 		return s.Key, nil
 	default:
-		return s.Key, t.check(s.Key, prefix)
+		key := t.spelled(s.Key)
+		return key, t.check(key, prefix)
 	}
+}
+
+// spelled returns a text with the values of folded kinds as keys have them, so that an operator's spelling of an account
+// names the account.
+func (t *texts) spelled(text string) string {
+	parts := strings.Split(text, "|")
+	for i, part := range parts {
+		kind, value, _ := strings.Cut(part, "=")
+		if plain, err := url.PathUnescape(value); err == nil && slices.Contains(t.folded, kind) {
+			parts[i] = keyfunc.Text(kind, strings.ToLower(strings.TrimSpace(plain)))
+		}
+	}
+	return strings.Join(parts, "|")
 }
 
 // with returns the one text that has one of the parts, and besides it only constants.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"net/http/httptest"
 	"net/netip"
 	"strings"
 	"testing"
@@ -305,5 +306,34 @@ func TestTextNamesAKey(t *testing.T) {
 	}
 	if err := c.Ban(ctx, console.Subject{Policy: "header", Key: "hdr.x-tenant=Acme GmbH"}, time.Time{}, ""); !errors.Is(err, algorithms.ErrInvalid) {
 		t.Errorf("got error %v of a text that no key has, want ErrInvalid", err)
+	}
+}
+
+// An account in a body has one spelling, and so operators may use any: a ban that names it otherwise holds.
+func TestSpellingsOfAnAccount(t *testing.T) {
+	login := keyfunc.JSONField("login", "user")
+	m := newMiddleware(t, newStill(), overrides.NewMemory(), ratelimit.Policy{Name: "p", Key: keyfunc.Join(login, keyfunc.Const("x")), Limit: hourly}, ratelimit.Policy{Name: "q", Key: login, Limit: hourly})
+	c := console.New(m)
+	if err := c.Ban(ctx, console.Subject{Policy: "q", Key: "login=%20Bob@Example.com"}, time.Time{}, ""); err != nil {
+		t.Fatal(err)
+	}
+	send := func() int {
+		r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(`{"user":"bob@example.com"}`))
+		return record(m.Handler(http.NotFoundHandler()), r).Code
+	}
+	if got := send(); got != http.StatusForbidden {
+		t.Errorf("banned as Bob: got %d, want 403", got)
+	}
+	if _, err := c.Unban(ctx, console.Subject{Policy: "q", Key: "login=BOB@example.com"}); err != nil {
+		t.Error(err)
+	}
+	if got := send(); got != http.StatusNotFound {
+		t.Errorf("unbanned: got %d, want the handler's 404", got)
+	}
+	if units, err := c.Reset(ctx, console.Subject{Policy: "p", Key: "login=Bob@example.com|const=x"}); units != 1 || err != nil {
+		t.Errorf("got %d units back, error %v, want 1", units, err)
+	}
+	if all := who(t, c, console.Subject{Key: "login=BOB@example.com"}); len(all) != 2 || all[0].Key != "login=bob%40example.com" && all[0].Key != "login=bob@example.com" {
+		t.Errorf("got %+v, want the account's keys", all)
 	}
 }
