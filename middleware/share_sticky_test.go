@@ -4,11 +4,14 @@ package ratelimit_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/algorithms/shared"
+	"github.com/penstock-go/penstock/internal/redistest"
 	"github.com/penstock-go/penstock/middleware"
 	"github.com/penstock-go/penstock/middleware/internal/access"
 )
@@ -84,4 +87,33 @@ func TestTenantsOfOtherInstancesLeave(t *testing.T) {
 			t.Errorf("later: got %d tenants of weight %d, want 1 of 5", n, sum)
 		}
 	})
+}
+
+// TestTenantsThroughRedis: two instances count each other's tenants in a real Redis, and in a Cluster.
+func TestTenantsThroughRedis(t *testing.T) {
+	t.Parallel()
+	for name, start := range map[string]func(*testing.T) shared.Client{
+		"server":  func(t *testing.T) shared.Client { return redistest.Start(t).Client() },
+		"cluster": func(t *testing.T) shared.Client { return redistest.StartCluster(t).Client() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			client := start(t)
+			var instances []*ratelimit.Middleware
+			for range 2 {
+				instances = append(instances, newMiddleware(t, newShared(t, client, shared.Options{}), nil, capacity()))
+			}
+			redistest.UntilEmpty(t, "both instances know both tenants", func() (missing string) {
+				for i, m := range instances {
+					if _, err := m.Check(of([]string{"a", "b"}[i], "two")); err != nil {
+						t.Fatal(err)
+					}
+					if n, sum := access.Tenants(m, "capacity"); n != 1 || sum != 4 {
+						missing = fmt.Sprintf("instance %d: got %d tenants of weight %d in all, want 1 of 4", i, n, sum)
+					}
+				}
+				return missing
+			})
+		})
+	}
 }

@@ -29,8 +29,7 @@ var (
 
 // pair makes a pair of an item and the take just before it.
 func (c *Call) pair(it *Item) error {
-	row := it.Limit.Row
-	if it.Op == TakeReserved && !row.Reserves && row.step != nil {
+	if row := it.Limit.Row; it.Op == TakeReserved && !row.Reserves && row.step != nil {
 		return fmt.Errorf("algorithms: %w: a %s has no reserve to take from", ErrInvalid, row.Name)
 	}
 	if it.Index == 0 || c.Items[it.Index-1].Op != Take {
@@ -58,14 +57,10 @@ func (it *Item) Passes() bool {
 
 // chosen reports whether a take is to be charged in a call that proceeds.
 func (it *Item) chosen() bool {
-	switch it.Op {
-	case First:
-		return it.Answer.Allowed
-	case TakeElse:
+	if it.Op == TakeElse {
 		return !it.Before.Answer.Allowed
-	default:
-		return it.Op.Takes()
 	}
+	return it.Op.Decides() || it.Op == First && it.Answer.Allowed
 }
 
 // reserved reports whether an item may use the reserve of its limit, once the item before it has its verdict.
