@@ -9,6 +9,7 @@ import (
 
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/keyfunc"
+	"github.com/penstock-go/penstock/middleware"
 	"github.com/penstock-go/penstock/middleware/internal/access"
 	"github.com/penstock-go/penstock/middleware/internal/shares"
 )
@@ -26,16 +27,26 @@ func (t *target) shares() (all []LimitState) {
 	}
 	slices.Sort(weights)
 	_, sum := access.Tenants(t.m, t.policy.Name)
+	whole := t.divided(ratelimit.Everyone)
+	if forms := t.texts.whole(); len(forms) > 0 {
+		whole = t.divided(forms[0])
+	}
 	for _, w := range slices.Compact(weights) {
-		all = append(all, LimitState{Reason: ByShare, Limit: shares.Of(t.policy.Limit, w, max(sum, w), 1)})
+		all = append(all, LimitState{Reason: ByShare, Limit: shares.Of(whole, w, max(sum, w), 1)})
 	}
 	return all
+}
+
+// divided returns the limit in force for a key of all tenants.
+func (t *target) divided(key string) algorithms.Limit {
+	f, _ := t.m.InForce(t.policy.Name, key, "", algorithms.Limit{})
+	return f.Limit
 }
 
 // borrow judges a tenant that may have used up its share: it may use what is left of the limit.
 func (t *target) borrow(ctx context.Context, s *Standing) error {
 	for _, form := range t.texts.whole() {
-		checks := []algorithms.Check{{Policy: t.policy.Name, Key: form, Limit: t.policy.Limit, Exact: true}}
+		checks := []algorithms.Check{{Policy: t.policy.Name, Key: form, Limit: t.divided(form), Exact: true}}
 		if err := t.ask(ctx, checks); err != nil {
 			return err
 		}

@@ -20,7 +20,8 @@ type tenantContext struct{}
 func TestWhoOfTenants(t *testing.T) {
 	at := time.Date(2026, 11, 29, 12, 0, 0, 0, time.UTC)
 	l := algorithms.NewMemory(&algorithms.MemoryOptions{Now: func() time.Time { return at }})
-	m := ratelimit.Must(ratelimit.New(l, &ratelimit.Options{Overrides: overrides.NewMemory()}, ratelimit.Policy{
+	table := overrides.NewMemory()
+	m := ratelimit.Must(ratelimit.New(l, &ratelimit.Options{Overrides: table}, ratelimit.Policy{
 		Name: "capacity", Key: keyfunc.Const("all"), Capacity: true, Limit: algorithms.TokenBucket(4, time.Minute),
 		ShareBy: keyfunc.User(func(ctx context.Context) (keyfunc.Identity, bool) {
 			id, ok := ctx.Value(tenantContext{}).(string)
@@ -59,5 +60,15 @@ func TestWhoOfTenants(t *testing.T) {
 	all, err := c.Who(t.Context(), console.Subject{Key: "usr=hog"})
 	if err != nil || all[0].Denied == 0 || all[0].ClearsAfter <= 0 {
 		t.Errorf("got %+v, error %v, want its denials and its wait", all, err)
+	}
+
+	// A limit that holds for everyone is divided, too.
+	if err := table.Set(t.Context(), "capacity", ratelimit.Everyone, ratelimit.Override{Limit: algorithms.TokenBucket(40, time.Minute)}); err != nil {
+		t.Fatal(err)
+	}
+	all, err = c.Who(t.Context(), console.Subject{Key: "usr=hog"})
+	want := "capacity admits usr=hog: its share, token-bucket 1/3s burst 20, has 18 left"
+	if err != nil || all[0].String() != want || !ask("hog") {
+		t.Errorf("got %v, error %v, want %s", all, err, want)
 	}
 }
