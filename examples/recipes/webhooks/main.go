@@ -16,8 +16,8 @@ import (
 // A burst of 2 makes up for late timers. If the other side counts an exact window, ask for a little less than it allows.
 var tenPerSecond = algorithms.TokenBucket(10, time.Second).WithBurst(2)
 
-// newClient returns a client whose requests wait for their turn, and are sent again after a 429. A request fails at once
-// if its deadline is too short for the wait.
+// newClient returns a client whose requests wait for their turn, and are sent again after a 429. A request whose
+// deadline is too short for the wait fails at once, or gets the 429 itself.
 func newClient(limiter algorithms.Limiter) (*http.Client, error) {
 	transport, err := client.NewTransport(nil, &client.Options{
 		Name: "webhooks", Limiter: limiter, Limit: tenPerSecond,
