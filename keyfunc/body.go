@@ -59,7 +59,7 @@ func bodyKey(name, kind, field string, find func(r *http.Request, body []byte) (
 		value, err := find(r, body)
 		return strings.ToLower(strings.TrimSpace(value)), err
 	})
-	k.def.info.Folded = k.def.info.Kinds
+	k.def.info.Folded, k.def.info.Unknown = k.def.info.Kinds, false // no account is looked up
 	if field == "" {
 		return newKey(nil, k.def.info, k.def.err, misconfigurationf("%s: the name of the field is empty", name))
 	}

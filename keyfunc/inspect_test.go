@@ -151,6 +151,7 @@ func TestInfo(t *testing.T) {
 		{"header", header, of("hdr.x%7Ctenant")},
 		{"const", Const("all"), of("const")},
 		{"custom", custom, Info{Kinds: []string{"cert"}, Unknown: true}},
+		{"field of a body", Optional(Join(JSONField("login", "user"), Const("x"))), Info{Kinds: []string{"login", "const"}, Folded: []string{"login"}}},
 		{"route", Route(), of("rt")},
 		{"route in", RouteIn(http.NewServeMux()), of("rt")},
 		{"join", Join(proxied, header, Route()), of("ip", "hdr.x%7Ctenant", "rt")},
