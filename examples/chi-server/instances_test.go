@@ -19,7 +19,7 @@ type pair struct {
 	redis  *redistest.Server
 	a, b   *server
 	rounds int
-	pace   *time.Ticker // no client is denied 100 times per second
+	pace   *time.Ticker // no client is denied 30 times per second
 }
 
 func startPair(t *testing.T) *pair {
@@ -28,7 +28,7 @@ func startPair(t *testing.T) *pair {
 	start := func() *server {
 		return startForOutages(t, "-redis", "redis://"+redis.Addr(), "-trusted-proxies", "127.0.0.0/8")
 	}
-	pace := time.NewTicker(150 * time.Millisecond)
+	pace := time.NewTicker(400 * time.Millisecond)
 	t.Cleanup(pace.Stop)
 	return &pair{redis: redis, a: start(), b: start(), pace: pace}
 }
