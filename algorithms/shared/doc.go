@@ -32,7 +32,8 @@
 //     names its units, and is repeated.
 //
 // Of N live instances, each admits one Nth of a limit by itself, and at least one unit. A key that Redis has denied to
-// this process stays denied until its RetryAfter. Later Redis receives the units that were admitted without it. It
+// this process stays denied until its RetryAfter. If this process knows how much of a limit is in use, it counts its part
+// of that. Later Redis receives the units that were admitted without it. It
 // charges as many as fit, as of then, so a client that uses its whole limit may be denied once. Together the instances
 // admit at most
 //

@@ -30,10 +30,11 @@ func TestFallbackSparesCompliantClients(t *testing.T) {
 	}
 	limits = append(limits, everyAlgorithm(100, 50_070*time.Millisecond)...)
 	for _, l := range limits {
-		for _, from := range []time.Duration{1_234 * time.Millisecond, 25_678 * time.Millisecond, 71_234 * time.Millisecond} {
-			t.Run(fmt.Sprintf("%v/%v", l, from), func(t *testing.T) {
+		for i, from := range []time.Duration{1_234 * time.Millisecond, 25_678 * time.Millisecond, 71_234 * time.Millisecond, 25_678 * time.Millisecond} {
+			ahead := 20 * (i / 3) // then shares begin with what the views say
+			t.Run(fmt.Sprintf("%v/%v/%d", l, from, ahead), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					w, ideal := remembering(t, Options{}), newMemory() // what the primary would hold without an outage
+					w, ideal := remembering(t, Options{Ahead: ahead}), newMemory() // what the primary would hold without an outage
 					w.outage(from, outage)
 					every := (l.Window() + time.Duration(l.Requests()) - 1) / time.Duration(l.Requests())
 					every = (every + time.Microsecond - 1).Truncate(time.Microsecond)

@@ -45,6 +45,9 @@ func (f *fallback) decide(ctx context.Context, c *call, cause error) error {
 		return nil
 	}
 	p := f.localPart(c)
+	if f.views != nil {
+		f.seed(ctx, &p)
+	}
 	if c.ahead {
 		for j := range p.checks {
 			p.checks[j].Op = algorithms.Force
@@ -157,11 +160,38 @@ func (f *fallback) add(p *part, it *item) {
 }
 
 // share returns the part of a limit that this process admits alone.
-func (f *fallback) share(whole *step.Limit) step.Limit {
+func (f *fallback) share(whole *step.Limit) step.Limit { return whole.Share(f.fraction()) }
+
+// fraction returns this process's part of each limit.
+func (f *fallback) fraction() (num, den int64) {
 	if f.percent > 0 {
-		return whole.Share(f.percent, 100)
+		return f.percent, 100
 	}
-	return whole.Share(1, f.instances.Load())
+	return 1, f.instances.Load()
+}
+
+// seed lets the shares of a part begin with their part of the units in use, as the views have them. It
+// rounds down, and leaves out one unit, of which a part may have drained: at most a whole share is in use then,
+// and a client that keeps to its limit finds room.
+func (f *fallback) seed(ctx context.Context, p *part) {
+	for j, it := range p.items {
+		used := f.views.startsWith(it)
+		if used < 2 {
+			continue
+		}
+		num, den := f.fraction()
+		check := p.checks[j]
+		check.Op, check.Cost, check.Exact, check.Decision = algorithms.Take, 0, false, algorithms.Decision{}
+		one := []algorithms.Check{check}
+		if f.memory.Allow(ctx, one) != nil {
+			return
+		}
+		share := check.Limit.Burst()
+		if more := min((used-1)*num/den, share) - (share - one[0].Decision.Remaining); more > 0 {
+			one[0].Op, one[0].Cost = algorithms.Force, more
+			_ = f.memory.Allow(ctx, one)
+		}
+	}
 }
 
 // localCheck returns the check of an item for the memory, with this process's

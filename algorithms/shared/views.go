@@ -85,6 +85,7 @@ type view struct {
 	old     bool // it denies only if Redis does not answer
 	lowered bool // the answer is of a settlement that takes units off
 	unsure  bool // the answer is one of two at the same instant, or outdated: it tells nothing
+	seeded  bool // this process's share has begun with the answer
 
 	unacked  int64         // units that were admitted ahead, and that Redis has not acknowledged
 	pending  int64         // of these, not sent yet
@@ -239,7 +240,7 @@ func (v *views) learn(sh *viewShard, it *item, asked, answered time.Duration) {
 		return
 	}
 	w.limit, w.answer, w.now, w.asked, w.answered = sh.share(&it.Limit), it.Answer, it.now, asked, answered
-	w.old, w.unsure, w.lowered, w.troubled = false, false, lowers, false
+	w.old, w.unsure, w.lowered, w.troubled, w.seeded = false, false, lowers, false, false
 	w.least, w.free = it.Need, asked+freshFor
 	switch wait := it.decision.RetryAfter; {
 	case it.decision.Allowed:
@@ -247,6 +248,20 @@ func (v *views) learn(sh *viewShard, it *item, asked, answered time.Duration) {
 	case wait != algorithms.Never:
 		w.free = asked + wait
 	}
+}
+
+// startsWith returns the units of an item's key that are in use as far as its view says, once after each
+// answer of Redis, and otherwise 0.
+func (v *views) startsWith(it *item) int64 {
+	now, sh := v.now(), v.shard(it)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	w := sh.find(it)
+	if w == nil || w.seeded || w.unsure || w.now == 0 || *w.limit != it.Limit || !it.Limit.Row.Counted {
+		return 0
+	}
+	w.seeded = true
+	return it.Limit.Used(it.Limit.At(w.state(), w.now+(now-w.asked).Microseconds()))
 }
 
 func (v *views) addStats(s *algorithms.Stats) {
