@@ -230,7 +230,10 @@ func (f *fallback) beat() {
 	}
 	live, err := f.primary.beat(ctx, f.id)
 	if f.views != nil {
-		defer func() { f.views.announced(sent, f.instances.Load(), err == nil) }()
+		defer func() {
+			f.views.announced(sent, f.instances.Load(), err == nil)
+			f.views.find(f.report)
+		}()
 	}
 	if err != nil {
 		f.fewerSince = time.Time{} // the primary may lose its data

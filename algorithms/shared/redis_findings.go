@@ -3,6 +3,8 @@
 //	PS201  Redis evicts keys when its memory is full.
 //	PS202  Several limiters share Redis, and Options.Instances is not set.
 //	PS203  A Cluster's client waits before it follows a redirection.
+//
+// PS204 is not about Redis: see views_findings.go.
 
 package shared
 
@@ -21,7 +23,7 @@ import (
 )
 
 // findingCodes are the codes of all findings.
-var findingCodes = []string{"PS201", "PS202", "PS203"}
+var findingCodes = []string{"PS201", "PS202", "PS203", "PS204"}
 
 // An eviction says when Redis was asked what it evicts.
 type eviction struct {

@@ -93,14 +93,7 @@ func (l *Limiter) Ready(ctx context.Context) error { return l.report.explained(l
 // Findings returns wrong settings of Redis, its client and Options.Ahead with which limits
 // still work. Each is logged once. Findings asks one Redis node for INFO. If that
 // fails, it returns what it found last.
-func (l *Limiter) Findings(ctx context.Context) []algorithms.Finding {
-	if l.views != nil {
-		policies := l.views.alwaysAsk()
-		l.report.find(policies != "", "PS204", "Takes of these policies always wait for Redis, because Options.Ahead allows each instance less than a unit: "+policies+".",
-			"Raise Options.Ahead, or the burst. Or ignore this finding: the policies limit as without Ahead.")
-	}
-	return l.redis.findings(ctx)
-}
+func (l *Limiter) Findings(ctx context.Context) []algorithms.Finding { return l.redis.findings(ctx) }
 
 // StoredKey returns the key of a check in Redis, e.g.
 // penstock:{usr=42}:orders:tb. It is empty for an invalid check and for Nobody.

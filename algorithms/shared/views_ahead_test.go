@@ -242,6 +242,29 @@ func TestPoliciesThatAlwaysAsk(t *testing.T) {
 	})
 }
 
+// The finding follows the number of instances, although nobody asks for findings.
+func TestBeatsFindPoliciesThatAlwaysAsk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, &Options{Ahead: 50, Views: 1_000, Instances: 4})
+		found := func(live int64) (found bool) {
+			w.shared.counts(live, nil)
+			for range 2 { // until the finding ends, fewer instances must be live for a while
+				time.Sleep(liveFor + beatEvery)
+				w.take("usr=1", algorithms.TokenBucket(8, time.Hour), 1)
+			}
+			time.Sleep(beatEvery)
+			var s algorithms.Stats
+			w.report.addStats(&s)
+			return s.Redis.Findings["PS204"]
+		}
+		for _, live := range []int64{4, 5, 4, 9} {
+			if got := found(live); got != (live > 4) {
+				t.Errorf("%d instances: found: %v", live, got)
+			}
+		}
+	})
+}
+
 // Clients at half of their limits, over eight instances, hardly wait and overdraw nothing.
 func TestHonestLoadOnRedis(t *testing.T) {
 	longtest.Skip(t)

@@ -1,4 +1,5 @@
-// Finding PS204: the policies for which nothing is admitted ahead, because they allow each instance less than a unit.
+// Finding PS204: the policies for which nothing is admitted ahead, because they allow each instance less than a unit. Beats
+// refresh it, because the number of instances decides.
 
 package shared
 
@@ -48,6 +49,13 @@ func (v *views) alwaysAsk() string {
 		found = append(found[:3], fmt.Sprintf("and %d more", len(found)-3))
 	}
 	return strings.Join(found, ", ")
+}
+
+// find finds that policies ask always, or that none does.
+func (v *views) find(r *report) {
+	policies := v.alwaysAsk()
+	r.find(policies != "", "PS204", "Takes of these policies always wait for Redis, because Options.Ahead allows each instance less than a unit: "+policies+".",
+		"Raise Options.Ahead, or the burst. Or ignore this finding: the policies limit as without Ahead.")
 }
 
 // allowance is how many units of a burst each of the live instances may admit ahead.
