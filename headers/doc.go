@@ -32,7 +32,8 @@
 //   - q is the most units that a client can use at once.
 //   - w is the time in seconds in which the rate refills q, rounded up:
 //     "q=10;w=10" for a burst of 10 at 60 per minute.
-//   - r is the number of units left.
+//   - r is the number of units left. If the limiter admitted the request ahead of Redis (package shared, Options.Ahead), r
+//     is an estimate, lowered by what all instances may admit ahead.
 //   - t is the time in seconds for which r has to last: r·w <= q·t. So a client
 //     that spreads r over t never exceeds the rate.
 //   - A denial lists only the policies that denied. In a denial, the largest t

@@ -73,7 +73,8 @@ type views struct {
 type view struct {
 	key             step.Key
 	limit           *step.Limit
-	answer          step.Answer
+	t, n, f         int64 // the state of the answer; only if the limit does not list its units
+	retryAt, unitAt int64 // its instants; only if the limit lists its units
 	now             int64 // µs: the clock of the answer
 	asked, answered time.Duration
 
@@ -82,17 +83,17 @@ type view struct {
 	least int64
 	free  time.Duration
 
-	old     bool // it denies only if Redis does not answer
-	lowered bool // the answer is of a settlement that takes units off
-	unsure  bool // the answer is one of two at the same instant, or outdated: it tells nothing
-	seeded  bool // this process's share has begun with the answer
+	unacked int64         // units that were admitted ahead, and that Redis has not acknowledged
+	pending int64         // of these, not sent yet
+	landed  chan struct{} // closed when the next charge ends; nil if no Return waits for it
 
-	unacked  int64         // units that were admitted ahead, and that Redis has not acknowledged
-	pending  int64         // of these, not sent yet
-	landed   chan struct{} // closed when the next charge ends; nil if no Return waits for it
-	flies    bool          // a charge gathers or was sent
-	sent     bool          // a charge was sent, and has not ended
-	troubled bool          // Redis has not answered the latest charge
+	old      bool // it denies only if Redis does not answer
+	lowered  bool // the answer is of a settlement that takes units off
+	unsure   bool // the answer is one of two at the same instant, or outdated: it tells nothing
+	seeded   bool // this process's share has begun with the answer
+	flies    bool // a charge gathers or was sent
+	sent     bool // a charge was sent, and has not ended
+	troubled bool // Redis has not answered the latest charge
 }
 
 // newViews returns views without a layer below, which admit ahead per cent of each burst ahead.
@@ -173,7 +174,7 @@ func (v *views) recall(c *call, now time.Duration, fresh bool) bool {
 			sh.mu.Unlock()
 			continue
 		}
-		answer, then := w.answer, w.now+(now-w.answered).Microseconds()
+		answer, then := step.Answer{T: w.t, N: w.n, F: w.f, RetryAt: w.retryAt, UnitAt: w.unitAt}, w.now+(now-w.answered).Microseconds()
 		sh.mu.Unlock()
 		if !c.known {
 			for j := range c.items {
@@ -181,7 +182,6 @@ func (v *views) recall(c *call, now time.Duration, fresh bool) bool {
 			}
 			c.known = true
 		}
-		answer.Allowed = false
 		f := it.Later(answer, then)
 		it.decision = algorithms.Decision{
 			Source: algorithms.Shared, Remaining: f.Remaining,
@@ -206,7 +206,7 @@ func (w *view) denies(it *item, now time.Duration) bool {
 	return !it.Limit.Fits(s, it.Need) && !it.Limit.Fits(it.Limit.At(s, w.now+(now-w.asked).Microseconds()), it.Need)
 }
 
-func (w *view) state() step.State { return step.State{T: w.answer.T, N: w.answer.N, F: w.answer.F} }
+func (w *view) state() step.State { return step.State{T: w.t, N: w.n, F: w.f} }
 
 // learn adopts an answer of Redis. It requires mu.
 func (v *views) learn(sh *viewShard, it *item, asked, answered time.Duration) {
@@ -227,7 +227,7 @@ func (v *views) learn(sh *viewShard, it *item, asked, answered time.Duration) {
 			return
 		}
 	case asked > w.answered: // newer, whatever the server's clock says
-	case it.now < w.now, it.now == w.now && !lowers && !w.lowered && it.Answer.N < w.answer.N:
+	case it.now < w.now, it.now == w.now && !lowers && !w.lowered && it.Answer.N < w.n:
 		return
 	case it.now == w.now && (lowers || w.lowered):
 		w.unsure = true
@@ -239,7 +239,9 @@ func (v *views) learn(sh *viewShard, it *item, asked, answered time.Duration) {
 		w.old = true // such an answer has no figures of another need
 		return
 	}
-	w.limit, w.answer, w.now, w.asked, w.answered = sh.share(&it.Limit), it.Answer, it.now, asked, answered
+	a := &it.Answer
+	w.t, w.n, w.f, w.retryAt, w.unitAt = a.T, a.N, a.F, a.RetryAt, a.UnitAt
+	w.limit, w.now, w.asked, w.answered = sh.share(&it.Limit), it.now, asked, answered
 	w.old, w.unsure, w.lowered, w.troubled, w.seeded = false, false, lowers, false, false
 	w.least, w.free = it.Need, asked+freshFor
 	switch wait := it.decision.RetryAfter; {

@@ -3,6 +3,8 @@
 package shared
 
 import (
+	"fmt"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -11,6 +13,7 @@ import (
 	"unsafe"
 
 	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/algorithms/internal/step"
 )
 
 // The cache keeps no bytes of a key, because the caller may change them.
@@ -65,4 +68,35 @@ func TestDenialsOfConcurrentRequestsAreNotRemembered(t *testing.T) {
 			t.Errorf("got %d hits and %d keys, want none", d.hits(), d.keys())
 		}
 	})
+}
+
+// A key that was admitted ahead takes at most 220 bytes, with its text of twelve bytes.
+func TestBytesOfAView(t *testing.T) {
+	inUse := func() int64 {
+		runtime.GC()
+		runtime.GC() // of what pools held
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	const keys = 100_000
+	limit := algorithms.TokenBucket(100, time.Hour)
+	now, before := time.Now().UnixMicro(), inUse()
+	v := newViews(2*keys, 25, func() bool { return false })
+	for i := range keys {
+		c, err := newCall([]algorithms.Check{checkOf(fmt.Sprintf("usr=%08d", i), limit, 1)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		it := &c.items[0]
+		it.now, it.Answer = now, step.Answer{Allowed: true, Charged: true, T: now, N: 1}
+		it.decide(now, algorithms.Shared)
+		v.learn(v.shard(it), it, 0, 0)
+		c.free()
+	}
+	each := (inUse() - before) / keys
+	if t.Logf("%d bytes per key, %d of them in a view", each, unsafe.Sizeof(view{})); each > 220 || each < 100 {
+		t.Errorf("%d bytes per key, want at most 220", each)
+	}
+	runtime.KeepAlive(v)
 }

@@ -202,3 +202,34 @@ func newMetrics(t *testing.T, provider *sdk.MeterProvider) *otelmetrics.Metrics 
 	}
 	return m
 }
+
+// An aheadLimiter has admitted calls ahead.
+type aheadLimiter struct{ *algorithms.Memory }
+
+func (l aheadLimiter) Stats() algorithms.Stats {
+	s := l.Memory.Stats()
+	s.Shared = true
+	a := &s.Ahead
+	a.Admitted, a.Near, a.Allowance, a.Census, a.Busy, a.Unknown, a.Trouble, a.Overdrawn, a.Unacknowledged = 1, 2, 3, 4, 5, 6, 7, 8, 9
+	return s
+}
+
+// TestAheadHasTheSameNumbers: what was admitted ahead, and why other calls asked, is the same in both.
+func TestAheadHasTheSameNumbers(t *testing.T) {
+	reader, registry := sdk.NewManualReader(), prometheus.NewRegistry()
+	observers := []ratelimit.Observer{newMetrics(t, sdk.NewMeterProvider(sdk.WithReader(reader))), ratelimit.Must(prommetrics.New(registry, nil))}
+	ratelimit.Must(ratelimit.New(aheadLimiter{algorithms.NewMemory(nil)}, &ratelimit.Options{Observers: observers, Logger: slog.New(slog.DiscardHandler)},
+		ratelimit.Policy{Name: "orders", Limit: algorithms.TokenBucket(2, time.Hour)}))
+	got, sum := read(t, reader), 0.0
+	for series, value := range values(t, registry) {
+		if !strings.HasPrefix(series, "ratelimit_ahead_") {
+			continue
+		}
+		if sum += value; got[series] != value || value == 0 {
+			t.Errorf("%s: got %v, and prommetrics has %v", series, got[series], value)
+		}
+	}
+	if sum != 45 {
+		t.Errorf("prommetrics has %v in all, want 45", sum)
+	}
+}
