@@ -74,47 +74,34 @@ func (v *views) follow(ctx context.Context, c *call) {
 			continue
 		}
 		sh := v.shard(it)
-		for range sh.charges(it) {
-			landed := sh.landing(it)
-			if landed == nil {
-				break
-			}
+		for landed, last := sh.landing(it); landed != nil; {
 			select {
 			case <-landed:
 			case <-ctx.Done():
 				return
 			}
+			if last {
+				break
+			}
+			landed, _ = sh.landing(it)
+			last = true // units that come meanwhile are not waited for
 		}
 	}
 }
 
-// charges returns how many charges the units so far of an item's key need: one that was sent, and one that gathers.
-func (sh *viewShard) charges(it *item) (n int) {
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	if w := sh.find(it); w != nil {
-		if w.sent {
-			n++
-		}
-		if w.pending > 0 {
-			n++
-		}
-	}
-	return n
-}
-
-// landing returns a channel that is closed when the next charge of an item's key ends; nil if there is none.
-func (sh *viewShard) landing(it *item) <-chan struct{} {
+// landing returns a channel that is closed when the next charge of an item's key ends; nil if there is none. It
+// is the last one of the units so far, unless others gather while it is on its way.
+func (sh *viewShard) landing(it *item) (landed <-chan struct{}, last bool) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	w := sh.find(it)
-	if w == nil || !w.flies {
-		return nil
+	if w == nil || !w.sent && w.pending == 0 {
+		return nil, true
 	}
 	if w.landed == nil {
 		w.landed = make(chan struct{})
 	}
-	return w.landed
+	return w.landed, !w.sent || w.pending == 0
 }
 
 // chargeUnits charges units of a key, and reports whether that is acknowledged: a Take may be denied.
