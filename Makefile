@@ -231,6 +231,7 @@ fair: redis ## nine tenants beside one that asks for everything: a table and a p
 
 outage: redis ## kill Redis under four rate limiters for a minute, and draw what clients notice into internal/lab/outage
 	go -C $(LAB) run ./outage -o outage
+	cp internal/lab/outage/outage.svg examples/chi-server/playground/assets/
 	go -C $(LAB) run ./outage -story ../../examples/chi-server/playground/assets/redis-dies.json
 
 accuracy: ## compare each algorithm with an exact log, and write internal/lab/accuracy/ACCURACY.md

@@ -229,3 +229,28 @@ func TestCodeRuns(t *testing.T) {
 		t.Errorf("curl: got %v\n%s", err, out)
 	}
 }
+
+// TestOutagePicture: the picture of the outage has its colours, although the page forbids styles that are not files: the
+// others' errors, and what penstock admitted.
+func TestOutagePicture(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	p := openFirst(t, s, desktop)
+	p.do(t, "the picture", chromedp.ScrollIntoView(".measured img"))
+	p.until(t, `document.querySelector(".measured img").complete`)
+	const count = `(() => {
+		const img = document.querySelector(".measured img"), canvas = document.createElement("canvas");
+		canvas.width = 1004; canvas.height = 576;
+		const to = canvas.getContext("2d");
+		to.drawImage(img, 0, 0, 1004, 576);
+		const data = to.getImageData(0, 0, 1004, 576).data, counts = [0, 0];
+		for (let i = 0; i < data.length; i += 4) {
+			if (data[i] === 0xc8 && data[i+1] === 0x34 && data[i+2] === 0x1a) counts[0]++;
+			if (data[i] === 0x0b && data[i+1] === 0x64 && data[i+2] === 0x80) counts[1]++;
+		}
+		return counts;
+	})()`
+	if got := eval[[]int](t, p, count); got[0] < 500 || got[1] < 500 {
+		t.Errorf("got %d pixels of errors and %d of admitted requests, want both", got[0], got[1])
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"compress/gzip"
 	"io"
 	"net/http"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -124,7 +125,7 @@ func TestFilesFitTheirPolicy(t *testing.T) {
 	elsewhere := []string{"https://" + module, "https://pkg.go.dev/" + module, "https://" + module + "/blob/main/LICENSE"}
 	links := regexp.MustCompile(`(?:href|src)="([^"#]+)"|from "\./([^"]+)"`)
 	for path, f := range files {
-		if found := inline.Find(f.content); found != nil {
+		if found := inline.Find(f.content); found != nil && path != "/demo/outage.svg" { // a picture has styles of its own: TestOutagePicture
 			t.Errorf("%s: got %q, which the policy forbids", path, found)
 		}
 		for _, link := range links.FindAllStringSubmatch(string(f.content), -1) {
@@ -139,5 +140,37 @@ func TestFilesFitTheirPolicy(t *testing.T) {
 				t.Errorf("%s: got a link to %q, want a path of the example", path, to)
 			}
 		}
+	}
+}
+
+// TestMeasured: the figures under the headline, and the picture, are those of the lab.
+func TestMeasured(t *testing.T) {
+	t.Parallel()
+	lab := func(name string) string {
+		text, err := os.ReadFile("../../../internal/lab/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	if picture, err := assets.ReadFile("assets/outage.svg"); err != nil || string(picture) != lab("outage/outage.svg") {
+		t.Errorf("got another picture, error %v; make outage copies it", err)
+	}
+	page, err := assets.ReadFile("assets/index.html")
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := func(id string) string {
+		return string(regexp.MustCompile(`<span id="` + id + `">([^<]*)`).FindSubmatch(page)[1])
+	}
+	errors := func(limiter string) string { // in the second column from the right of three
+		row := regexp.MustCompile(`(?m)^\| Redis down \| ` + limiter + ` \|.*$`).FindString(lab("outage/RESULTS.md"))
+		return strings.TrimSpace(strings.Split(row, "|")[5])
+	}
+	if own, peer := errors("penstock"), errors("redis_rate"); own != "0" || peer != shown("peer-errors") {
+		t.Errorf("got %s and %s errors in RESULTS.md, want 0 and the %s of the page", own, peer, shown("peer-errors"))
+	}
+	if unfair := shown("unfair"); !strings.Contains(lab("fair/RESULTS.md"), unfair+" %") {
+		t.Errorf("fair/RESULTS.md has no %s %%", unfair)
 	}
 }
