@@ -272,8 +272,3 @@ func (p *scraper) firing(t *testing.T, name string) alert {
 	}
 	return alert{}
 }
-
-// nameOf returns the name of an alert with what it is about.
-func nameOf(labels map[string]string) string {
-	return labels["alertname"] + " " + labels["policy"] + labels["instance"] + labels["code"]
-}

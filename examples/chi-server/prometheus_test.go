@@ -158,6 +158,11 @@ func (p *scraper) fired(t *testing.T) map[string]int {
 	return alerts
 }
 
+// nameOf returns the name of an alert with what it is about.
+func nameOf(labels map[string]string) string {
+	return labels["alertname"] + " " + labels["policy"] + labels["instance"] + labels["code"]
+}
+
 func (p *scraper) get(t *testing.T, path string, answer any) {
 	t.Helper()
 	response, err := p.client.Get(p.url + path)
