@@ -31,6 +31,9 @@
 //	                                                                                 a retry succeeded
 //	the sum of all waits     10 minutes (MaxWait), or until the request's deadline
 //
+// Each 503 without a wait holds all requests for about a second once a retry has succeeded, because it means overload. Does your
+// server answer 503 at random, set Options.Statuses to 429 alone, and retry a 503 yourself.
+//
 // "All" are the requests of the same origin and partition, until one of another route succeeds. "About" is 15 % less to 25 % more. A response states a wait in
 // Retry-After, otherwise in the fields that package headers lists.
 //

@@ -38,8 +38,8 @@ import (
 type Console struct {
 	// Instances are the URLs of the Handlers of all instances, such as http://shop-admin:9090/limits. A host name stands
 	// for each of its addresses, as a headless Service of Kubernetes has one for each Pod. With them, Handler answers GET
-	// /denied, /near and /overrides for all instances, and finds the client of a hash that another instance shows. Empty:
-	// this instance only. Set it before Handler. The instance that is asked sends the operator's Authorization and Cookie to all
+	// /who, /denied, /near and /overrides for all instances: only an instance that has denied a client knows its tier and its
+	// hash. Empty: this instance only. Set it before Handler. The instance that is asked sends the operator's Authorization and Cookie to all
 	// of them.
 	Instances []string
 

@@ -54,7 +54,7 @@ const maxBody = 8 << 10
 // name as "by".
 // The handler requires the same origin and application/json, so that other sites cannot use an operator's browser.
 //
-// With [Console.Instances], /denied, /near and the bans of /overrides are of all instances together, and "failed" names the instances that did not
+// With [Console.Instances], /who, /denied, /near and the bans of /overrides are of all instances together, and "failed" names the instances that did not
 // answer. The parameter here=1 asks this instance alone.
 //
 // Mount it under [http.StripPrefix], where clients do not reach it. It logs to slog.Default().

@@ -7,6 +7,7 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -142,6 +143,49 @@ func (h *handler) ask(ctx context.Context, r *http.Request, to instance, path st
 		return nil, "the answer broke off"
 	}
 	return body, ""
+}
+
+// A whoView is the answer to /who.
+type whoView struct {
+	Policies  []standingView `json:"policies"`
+	Instances int            `json:"instances,omitempty"` // that were asked; 0: only this one
+	Failed    []failure      `json:"failed,omitempty"`    // of them, also those that do not know a hash
+}
+
+// whoEverywhere merges what all instances say of a client. The state of its keys is the same everywhere, but only an
+// instance that has denied the client knows its tier. So a verdict replaces one that is unknown, and denials add up.
+func (h *handler) whoEverywhere(r *http.Request) (v whoView) {
+	v.Instances, v.Failed = h.askAll(r, "/who", func(body []byte) error {
+		var one whoView
+		err := json.Unmarshal(body, &one)
+		for _, s := range one.Policies {
+			i := slices.IndexFunc(v.Policies, func(known standingView) bool { return known.Policy == s.Policy && known.Key == s.Key })
+			if i < 0 {
+				v.Policies = append(v.Policies, s)
+				continue
+			}
+			known := &v.Policies[i]
+			denied, first, last := known.Denied+s.Denied, earlier(known.First, s.First), later(known.Last, s.Last)
+			if known.Verdict == Unknown {
+				*known = s
+			}
+			known.Denied, known.First, known.Last = denied, first, last
+		}
+		return err
+	})
+	knows := func(s *standingView) bool { return s.Limits != nil || s.Guessers > 0 }
+	slices.SortStableFunc(v.Policies, func(a, b standingView) int {
+		return cmp.Or(cmp.Compare(rank(a.Verdict, knows(&a)), rank(b.Verdict, knows(&b))), -cmp.Compare(a.Denied, b.Denied))
+	})
+	return v
+}
+
+// earlier returns the earlier of two instants; the zero Time is none.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
 }
 
 // An overridesView is the answer to /overrides.

@@ -43,7 +43,7 @@ func startFleet(t *testing.T, instances int, gone ...string) *fleet {
 	limiter := newStill()
 	for _, l := range listeners {
 		ban := &ratelimit.Ban{Denials: 5, Within: time.Hour, For: 10 * time.Hour}
-		m := newMiddleware(t, limiter, nil, ratelimit.Policy{Name: "p", Key: user, Limit: hourly, Ban: ban}, ratelimit.Policy{Name: "all", Key: keyfunc.Const("x"), Limit: hourly})
+		m := newMiddleware(t, limiter, nil, ratelimit.Policy{Name: "p", Key: user, Limit: hourly, Ban: ban, Tiers: map[string]algorithms.Limit{"big": algorithms.TokenBucket(10, 2*time.Hour)}}, ratelimit.Policy{Name: "all", Key: keyfunc.Const("x"), Limit: hourly})
 		c := console.New(m)
 		c.Instances = append([]string{"http://" + net.JoinHostPort("shop-admin", port) + "/limits/"}, gone...)
 		h, err := c.Handler(operator)
@@ -120,6 +120,30 @@ func TestInstancesAnswerTogether(t *testing.T) {
 	}
 	if a := ask(t, f.handlers[2], "/denied?here=1"); len(a.Clients) != 0 || a.Instances != 0 {
 		t.Errorf("got %+v of an instance alone, want no denial", a)
+	}
+}
+
+// Only an instance that has denied a client knows its tier, so the others ask it.
+func TestInstancesKnowTiers(t *testing.T) {
+	f := startFleet(t, 2)
+	for range 12 {
+		record(f.middlewares[0].Handler(http.NotFoundHandler()), asUser("42", "big"))
+	}
+	for range 3 {
+		record(f.middlewares[1].Handler(http.NotFoundHandler()), asUser("42", "big"))
+	}
+	if w := call(f.handlers[0], http.MethodGet, "/who?usr=42&here=1", ""); !strings.Contains(w.Body.String(), `"denied": 2`) {
+		t.Errorf("the first instance alone: got %s, want two denials", w.Body)
+	}
+	f.send(1, 1, "7")
+	for i, h := range f.handlers {
+		w := call(h, http.MethodGet, "/who?usr=42", "")
+		if says := strings.Count(w.Body.String(), `"says": "p denies usr=42 for`); says != 1 || !strings.Contains(w.Body.String(), `"from": "tier"`) || !strings.Contains(w.Body.String(), `"denied": 5`) {
+			t.Errorf("instance %d: got %s, want five denials under the tier", i, w.Body)
+		}
+		if w := call(h, http.MethodGet, "/who?usr=", ""); w.Code != http.StatusBadRequest {
+			t.Errorf("instance %d, without an account: got %d, want 400", i, w.Code)
+		}
 	}
 }
 

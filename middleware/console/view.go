@@ -3,8 +3,6 @@
 package console
 
 import (
-	"encoding/json"
-	"errors"
 	"net/http"
 	"net/netip"
 	"time"
@@ -85,21 +83,16 @@ func (h *handler) who(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	all, err := h.console.Who(r.Context(), client...)
-	if errors.Is(err, ErrNotFound) && h.elsewhere(r) { // the client of a hash that another instance shows
-		var found json.RawMessage
-		h.askAll(r, "/who", func(body []byte) error {
-			found = body
-			return nil
-		})
-		if found != nil {
-			return found, nil
+	if h.elsewhere(r) {
+		if v := h.whoEverywhere(r); len(v.Policies) > 0 {
+			return v, nil
 		}
 	}
+	all, err := h.console.Who(r.Context(), client...)
 	if err != nil {
 		return nil, err
 	}
-	return map[string]any{"policies": views(all)}, nil
+	return whoView{Policies: views(all)}, nil
 }
 
 func views(all []Standing) []standingView {

@@ -190,20 +190,22 @@ func (c *Console) Who(ctx context.Context, client ...Subject) ([]Standing, error
 	if len(all) == 0 {
 		return nil, c.unknown()
 	}
-	rank := func(s Standing) int {
-		if s.Limits == nil && s.Verdict == Unknown && s.Guessers == 0 {
-			return len(ranks)
-		}
-		return slices.Index(ranks, s.Verdict)
-	}
 	slices.SortStableFunc(all, func(a, b Standing) int {
-		return cmp.Or(cmp.Compare(rank(a), rank(b)), -cmp.Compare(a.Denied, b.Denied))
+		return cmp.Or(cmp.Compare(rank(a.Verdict, a.knows()), rank(b.Verdict, b.knows())), -cmp.Compare(a.Denied, b.Denied))
 	})
 	return all, nil
 }
 
-// ranks are the verdicts in the order of Who.
-var ranks = []Verdict{Denied, Unknown, Admitted}
+// knows reports whether a standing says more than that the verdict is unknown.
+func (s *Standing) knows() bool { return s.Limits != nil || s.Guessers > 0 }
+
+// rank returns the place of a standing in the order of Who.
+func rank(v Verdict, knows bool) int {
+	if v == Unknown && !knows {
+		return 3
+	}
+	return slices.Index([]Verdict{Denied, Unknown, Admitted}, v)
+}
 
 // unknown returns the error for a client that no policy can count.
 func (c *Console) unknown() error {

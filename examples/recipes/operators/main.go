@@ -7,6 +7,7 @@ import (
 	"log"
 	"net/http"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -19,10 +20,14 @@ import (
 	"github.com/penstock-go/penstock/middleware/statuspage"
 )
 
-// authorize admits who knows the token. It returns a name for the log and for what the operator sets.
+// authorize admits who knows the token, as curl sends it with -u NAME:TOKEN, or with -H "Authorization: Bearer TOKEN". It
+// returns a name for the log and for what the operator sets.
 func authorize(token string) func(*http.Request) (who string, err error) {
 	return func(r *http.Request) (string, error) {
-		name, given, _ := r.BasicAuth() // curl -u NAME:TOKEN
+		name, given, basic := r.BasicAuth()
+		if !basic {
+			name, given = "operator", strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
+		}
 		if subtle.ConstantTimeCompare([]byte(given), []byte(token)) == 0 {
 			return "", errors.New("not the token")
 		}
