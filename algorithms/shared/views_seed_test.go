@@ -40,7 +40,7 @@ func TestSharesBeginWithTheUnitsInUse(t *testing.T) {
 							t.Errorf("%s: admitted %d, want %d", key, got, want)
 						}
 					}
-					time.Sleep(48 * time.Hour)
+					time.Sleep(2 * l.Window())
 					if got := w.drain("usr=2", l); got != share {
 						t.Errorf("two days later: admitted %d, want the whole share of %d", got, share)
 					}
