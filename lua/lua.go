@@ -1,4 +1,4 @@
-// Package lua holds the Redis script that decides: one step per algorithm, each
+// Package lua, which a minor version may change, holds the Redis script that decides: one step per algorithm, each
 // the twin of the Go file of the same name, and the loop that runs them.
 //
 // The script needs the commands DEL, GET, INCRBY, MGET, PSETEX, SET and TIME.

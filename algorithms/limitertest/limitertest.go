@@ -1,4 +1,4 @@
-// Package limitertest tests services that use penstock, and Limiters.
+// Package limitertest, which a minor version may change, tests services that use penstock, and Limiters.
 //
 // # Testing your service
 //

@@ -1,4 +1,4 @@
-// Package calls applies the policies of a Middleware where there is no http.Request: to a gRPC call, a message of a
+// Package calls, which a minor version may change, applies the policies of a Middleware where there is no http.Request: to a gRPC call, a message of a
 // WebSocket, a job of a queue, or a tool call of MCP. Tiers, overrides, bans, metrics and findings are those of HTTP, and
 // a client has the same counts there.
 //

@@ -1,4 +1,4 @@
-// Package client sends requests to servers that limit them.
+// Package client, which a minor version may change, sends requests to servers that limit them.
 //
 //	transport, err := client.NewTransport(nil, nil)
 //	api := &http.Client{Transport: transport}

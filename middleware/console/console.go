@@ -1,4 +1,4 @@
-// Package console answers the questions of operators, and helps or stops a client:
+// Package console, which a minor version may change, answers the questions of operators, and helps or stops a client:
 // from Go, or with [Console.Handler] as JSON over HTTP.
 //
 //	why is a client denied?              Who

@@ -1,4 +1,4 @@
-// Package otelmetrics exports the metrics of package prommetrics as OpenTelemetry
+// Package otelmetrics, which a minor version may change, exports the metrics of package prommetrics as OpenTelemetry
 // instruments, and describes decisions on the spans of requests. It is a module of its
 // own, so that no other program downloads OpenTelemetry:
 //

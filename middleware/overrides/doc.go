@@ -1,4 +1,4 @@
-// Package overrides holds tables of overrides, which change limits while the service runs.
+// Package overrides, which a minor version may change, holds tables of overrides, which change limits while the service runs.
 //
 // A [Memory] holds the overrides of one process, a [Redis] those of all instances:
 //

@@ -1,4 +1,4 @@
-// Package quota shows clients their own limits before a 429 does:
+// Package quota, which a minor version may change, shows clients their own limits before a 429 does:
 //
 //	mux.Handle("GET /v1/quota", quota.Handler(limited))
 package quota

@@ -1,4 +1,4 @@
-// Package replay runs the requests of access logs through the limits of your service, in
+// Package replay, which a minor version may change, runs the requests of access logs through the limits of your service, in
 // the requests' own time. It reports which limit is right before the limit denies a client.
 //
 // Your program calls [Run] with the function that builds its handler. Run passes a limiter

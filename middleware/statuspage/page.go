@@ -1,4 +1,4 @@
-// Package statuspage shows operators the rate limits of one instance. It begins
+// Package statuspage, which a minor version may change, shows operators the rate limits of one instance. It begins
 // with what is denied, by which policies, for which clients, and whether Redis
 // is up. It lists the policies, the last minute of each, the clients denied
 // most often, and configuration problems.

@@ -1,4 +1,4 @@
-// Package overridestest checks that an implementation of ratelimit.Overrides keeps its rules: a table of a service's
+// Package overridestest, which a minor version may change, checks that an implementation of ratelimit.Overrides keeps its rules: a table of a service's
 // own, e.g. over its database.
 package overridestest
 
