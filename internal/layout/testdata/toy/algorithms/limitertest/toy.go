@@ -10,7 +10,7 @@ import (
 
 var _ = register(algorithm{
 	of:      algorithms.Toy,
-	most:    1_000_000_000,
+	most:    1_000_000_000_000,
 	family:  window,
 	tag:     "ty",
 	storage: texts,
