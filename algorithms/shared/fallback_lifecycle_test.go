@@ -60,7 +60,7 @@ func TestFallbackClose(t *testing.T) {
 	}
 }
 
-// Close does not wait for a recovery, but for the end of a probe that is under way.
+// Close ends a recovery. It waits for the probe that is under way, and for no other.
 func TestFallbackCloseWhileRecovering(t *testing.T) {
 	for name, after := range map[string]time.Duration{
 		"the primary is left alone":  time.Second,

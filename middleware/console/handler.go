@@ -4,6 +4,7 @@ package console
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"io"
@@ -66,7 +67,7 @@ func (c *Console) Handler(authorize func(*http.Request) (who string, err error))
 	if err != nil {
 		return nil, err
 	}
-	h := &handler{console: c, authorize: authorize, logger: slog.Default(), instances: instances, lookUp: lookUp, origin: http.NewCrossOriginProtection()}
+	h := &handler{console: c, name: rand.Text(), authorize: authorize, logger: slog.Default(), instances: instances, lookUp: lookUp, origin: http.NewCrossOriginProtection()}
 	h.intruders.Writer = logwriter.New(h.logger)
 	for pattern, e := range map[string]endpoint{
 		"/policies":           {http.MethodGet: h.policies},
@@ -90,6 +91,7 @@ type handler struct {
 	console   *Console
 	authorize func(*http.Request) (who string, err error)
 	logger    *slog.Logger
+	name      string // of this instance; see nameField
 	instances []*url.URL
 	lookUp    func(ctx context.Context, host string) ([]netip.Addr, error)
 	intruders logwriter.Seldom // a guesser sends many requests
@@ -126,6 +128,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		answer(w, &refusal{status: http.StatusNotFound})
 		return
 	}
+	w.Header().Set(nameField, h.name)
 	r.Body = http.MaxBytesReader(w, r.Body, maxBody)
 	h.mux.ServeHTTP(w, r.WithContext(withOperator(r.Context(), who)))
 }

@@ -26,10 +26,12 @@ import (
 )
 
 const (
-	askFor       = 3 * time.Second // all instances together
-	askedAtOnce  = 32
-	maxInstances = 1_000
-	maxAnswer    = 4 << 20 // bytes
+	askFor      = 3 * time.Second // all instances together
+	askedAtOnce = 32
+	maxAnswer   = 4 << 20 // bytes
+
+	// nameField is the field of each answer that tells instances apart: several addresses may lead to one.
+	nameField = "Penstock-Instance"
 )
 
 // An instance is where one answers.
@@ -68,7 +70,7 @@ func (h *handler) findInstances(ctx context.Context) (all []instance, failed []f
 			all = append(all, instance{base, net.JoinHostPort(ip.String(), port)})
 		}
 	}
-	return all[:min(len(all), maxInstances)], failed
+	return all, failed
 }
 
 // lookUp returns the addresses of a host.
@@ -82,13 +84,15 @@ type failure struct {
 	Why      string `json:"why"`
 }
 
-// askAll asks all instances for what they know themselves. It gives each answer to a function, one at a time.
+// askAll asks all instances for what they know themselves. It gives the answer of each to a function, one at a time.
+// instances counts those that did not answer, too.
 func (h *handler) askAll(r *http.Request, path string, answered func(body []byte) error) (instances int, failed []failure) {
 	ctx, cancel := context.WithTimeout(r.Context(), askFor)
 	defer cancel()
 	all, failed := h.findInstances(ctx)
 	var (
 		mu    sync.Mutex
+		known = make(map[string]bool)
 		asked sync.WaitGroup
 		free  = make(chan struct{}, askedAtOnce)
 	)
@@ -96,10 +100,15 @@ func (h *handler) askAll(r *http.Request, path string, answered func(body []byte
 		free <- struct{}{}
 		asked.Go(func() {
 			defer func() { <-free }()
-			body, why := h.ask(ctx, r, to, path)
+			name, body, why := h.ask(ctx, r, to, path)
 			mu.Lock()
 			defer mu.Unlock()
-			if why == "" && answered(body) != nil {
+			if name != "" && known[name] {
+				return
+			}
+			known[name] = true
+			instances++
+			if why == "" && (name == "" || answered(body) != nil) {
 				why = "the answer is not a console's"
 			}
 			if why != "" {
@@ -109,11 +118,11 @@ func (h *handler) askAll(r *http.Request, path string, answered func(body []byte
 	}
 	asked.Wait()
 	slices.SortFunc(failed, func(a, b failure) int { return strings.Compare(a.Instance, b.Instance) })
-	return len(all), failed
+	return instances, failed
 }
 
 // ask asks one instance, with the operator's own authorization.
-func (h *handler) ask(ctx context.Context, r *http.Request, to instance, path string) (body []byte, why string) {
+func (h *handler) ask(ctx context.Context, r *http.Request, to instance, path string) (name string, body []byte, why string) {
 	question := to.base.JoinPath(path)
 	question.RawQuery = "here=1"
 	if path == "/who" {
@@ -121,7 +130,7 @@ func (h *handler) ask(ctx context.Context, r *http.Request, to instance, path st
 	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, question.String(), nil)
 	if err != nil {
-		return nil, "the request is invalid"
+		return "", nil, "the request is invalid"
 	}
 	for _, name := range []string{"Authorization", "Cookie"} {
 		request.Header[name] = r.Header[name]
@@ -133,16 +142,17 @@ func (h *handler) ask(ctx context.Context, r *http.Request, to instance, path st
 	response, err := transport.RoundTrip(request)
 	if err != nil {
 		h.logger.Warn("ratelimit: console: an instance did not answer", "instance", to.dial, "error", err)
-		return nil, "no answer"
+		return "", nil, "no answer"
 	}
 	defer response.Body.Close()
+	name = response.Header.Get(nameField)
 	if response.StatusCode != http.StatusOK {
-		return nil, "it answered " + response.Status
+		return name, nil, "it answered " + response.Status
 	}
 	if body, err = io.ReadAll(io.LimitReader(response.Body, maxAnswer)); err != nil {
-		return nil, "the answer broke off"
+		return name, nil, "the answer broke off"
 	}
-	return body, ""
+	return name, body, ""
 }
 
 // A whoView is the answer to /who.
@@ -153,7 +163,8 @@ type whoView struct {
 }
 
 // whoEverywhere merges what all instances say of a client. The state of its keys is the same everywhere, but only an
-// instance that has denied the client knows its tier. So a verdict replaces one that is unknown, and denials add up.
+// instance that has denied the client knows its tier. So the verdict of the instance that denied it last replaces the
+// others, and denials add up.
 func (h *handler) whoEverywhere(r *http.Request) (v whoView) {
 	v.Instances, v.Failed = h.askAll(r, "/who", func(body []byte) error {
 		var one whoView
@@ -166,7 +177,7 @@ func (h *handler) whoEverywhere(r *http.Request) (v whoView) {
 			}
 			known := &v.Policies[i]
 			denied, first, last := known.Denied+s.Denied, earlier(known.First, s.First), later(known.Last, s.Last)
-			if known.Verdict == Unknown {
+			if known.Verdict == Unknown || s.Verdict != Unknown && s.Last.After(known.Last) {
 				*known = s
 			}
 			known.Denied, known.First, known.Last = denied, first, last

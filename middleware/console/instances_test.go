@@ -18,6 +18,7 @@ import (
 	"github.com/penstock-go/penstock/keyfunc"
 	"github.com/penstock-go/penstock/middleware"
 	"github.com/penstock-go/penstock/middleware/console"
+	"github.com/penstock-go/penstock/middleware/overrides"
 )
 
 // A fleet is instances of one service, each with a console on an address of its own, and one port. Their name has all
@@ -40,10 +41,10 @@ func startFleet(t *testing.T, instances int, gone ...string) *fleet {
 		listeners[i] = l
 		_, port, _ = net.SplitHostPort(l.Addr().String())
 	}
-	limiter := newStill()
+	limiter, table := newStill(), overrides.NewMemory()
 	for _, l := range listeners {
 		ban := &ratelimit.Ban{Denials: 5, Within: time.Hour, For: 10 * time.Hour}
-		m := newMiddleware(t, limiter, nil, ratelimit.Policy{Name: "p", Key: user, Limit: hourly, Ban: ban, Tiers: map[string]algorithms.Limit{"big": algorithms.TokenBucket(10, 2*time.Hour)}}, ratelimit.Policy{Name: "all", Key: keyfunc.Const("x"), Limit: hourly})
+		m := newMiddleware(t, limiter, table, ratelimit.Policy{Name: "p", Key: user, Limit: hourly, Ban: ban, Tiers: map[string]algorithms.Limit{"big": algorithms.TokenBucket(10, 2*time.Hour)}}, ratelimit.Policy{Name: "all", Key: keyfunc.Const("x"), Limit: hourly})
 		c := console.New(m)
 		c.Instances = append([]string{"http://" + net.JoinHostPort("shop-admin", port) + "/limits/"}, gone...)
 		h, err := c.Handler(operator)
@@ -123,6 +124,39 @@ func TestInstancesAnswerTogether(t *testing.T) {
 	}
 }
 
+// An instance that several of the addresses lead to counts once, such as one with an address of each version of IP.
+func TestInstanceOfTwoAddressesCountsOnce(t *testing.T) {
+	again := httptest.NewUnstartedServer(nil)
+	f := startFleet(t, 2, "http://"+again.Listener.Addr().String())
+	again.Config.Handler = f.handlers[0]
+	again.Start()
+	defer again.Close()
+	f.send(0, 12, "42")
+	if a := ask(t, f.handlers[1], "/denied"); len(a.Clients) != 1 || a.Clients[0].Denied != 2 || a.Instances != 2 || len(a.Failed) != 0 {
+		t.Errorf("got %+v, want two denials, from two instances", a)
+	}
+}
+
+// What an instance says of an override, a ban and a limit that denies all arrives as it was said.
+func TestInstancesPassOnOverrides(t *testing.T) {
+	f := startFleet(t, 2)
+	f.send(0, 11, "42")
+	for body, want := range map[string]string{
+		`{"limit":"nobody"}`:                    `"limit": "nobody"`,
+		`{"limit":"5/1m","for":"1h"}`:           `"limit": "token-bucket 5/1m"`,
+		`{"mode":"banned","for":"1h"}`:          "it is banned",
+		`{"limit":"token-bucket 9/1h burst 3"}`: `"limit": "token-bucket 9/1h burst 3"`,
+	} {
+		if w := call(f.handlers[0], http.MethodPut, "/overrides/p?key=usr=42", body); w.Code != http.StatusNoContent {
+			t.Fatalf("%s: got %d %s", body, w.Code, w.Body)
+		}
+		w := call(f.handlers[1], http.MethodGet, "/who?usr=42", "")
+		if w.Code != http.StatusOK || !strings.Contains(w.Body.String(), want) || !strings.Contains(w.Body.String(), `"instances": 2`) || strings.Contains(w.Body.String(), `"failed"`) {
+			t.Errorf("%s: got %d %s, want %s from two instances", body, w.Code, w.Body, want)
+		}
+	}
+}
+
 // Only an instance that has denied a client knows its tier, so the others ask it.
 func TestInstancesKnowTiers(t *testing.T) {
 	f := startFleet(t, 2)
@@ -168,7 +202,6 @@ func TestInstancesTellEachOtherOfBans(t *testing.T) {
 func TestInstancesAgreeWhoIsNew(t *testing.T) {
 	f := startFleet(t, 2)
 	f.send(0, 11, "42")
-	time.Sleep(2 * time.Millisecond)
 	since := time.Now().UTC().Format(time.RFC3339Nano)
 	f.send(1, 1, "42")
 	if a := ask(t, f.handlers[1], "/denied?since="+since+"&here=1"); len(a.Clients) != 1 {
