@@ -100,21 +100,31 @@ func (tr *trial) settle(t *testing.T) {
 	})
 }
 
-// sums returns the units that were admitted, and that Redis holds.
-func (tr *trial) sums(t *testing.T, direct Client) (admitted, charged int64) {
+// check fails the test unless Redis holds the units that were admitted, except
+// for those that are unknown or lost. No unit is charged twice.
+func (tr *trial) check(t *testing.T, direct Client) {
 	t.Helper()
 	r := newRedis(t, direct, nil)
+	var admitted, charged int64
 	text := ""
 	for i, limit := range tr.limits {
 		a, c := tr.calls[2*i].units()+tr.calls[2*i+1].units(), used(t, r, "usr=1", limit)
 		text += fmt.Sprintf(" %v: %d admitted, %d charged;", limit.Algorithm(), a, c)
 		admitted, charged = admitted+a, charged+c
 	}
-	t.Logf("%s %+v", text, tr.limiter.Stats().Fallback)
-	return admitted, charged
+	stats := tr.limiter.Stats().Fallback
+	t.Logf("%s %+v", text, stats)
+	if least := admitted - int64(stats.Lost) - stats.Unknown; charged > admitted || charged < least {
+		t.Errorf("got %d units charged, want %d to %d", charged, least, admitted)
+	}
+	if stats.Unknown < 0 {
+		t.Errorf("got %+v, want no negative count", stats)
+	}
 }
 
-// After a stall, each admitted unit is charged, or is counted as lost.
+// After a stall, Redis executes what it received before. A unit is unknown also if the
+// deadline ended between the client's start and its first byte, which a busy machine
+// brings about: such a unit never arrives.
 func TestStallKeepsTheSum(t *testing.T) {
 	t.Parallel()
 	type test struct {
@@ -131,16 +141,11 @@ func TestStallKeepsTheSum(t *testing.T) {
 		tr.awaitLocal(t)
 		server.Continue()
 		tr.settle(t)
-		admitted, charged := tr.sums(t, server.Client())
-		s := tr.limiter.Stats().Fallback
-		if admitted != charged+int64(s.Lost) {
-			t.Errorf("got %d units admitted, and %d charged and %d lost", admitted, charged, s.Lost)
-		}
+		tr.check(t, server.Client())
 	})
 }
 
-// After an outage that may have lost requests or replies, Redis holds what was
-// admitted, except for units that are unknown or lost. No unit is charged twice.
+// An outage may have lost requests or replies.
 func TestOutageKeepsTheSumToWithinTheUnknown(t *testing.T) {
 	t.Parallel()
 	causes := map[string]outageCause{}
@@ -162,13 +167,6 @@ func TestOutageKeepsTheSumToWithinTheUnknown(t *testing.T) {
 		tr.awaitLocal(t)
 		cause.end(p)
 		tr.settle(t)
-		admitted, charged := tr.sums(t, p.server.Client())
-		s := tr.limiter.Stats().Fallback
-		if least := admitted - int64(s.Lost) - s.Unknown; charged > admitted || charged < least {
-			t.Errorf("got %d units charged, want %d to %d", charged, least, admitted)
-		}
-		if s.Unknown < 0 {
-			t.Errorf("got %+v, want no negative count", s)
-		}
+		tr.check(t, p.server.Client())
 	})
 }
