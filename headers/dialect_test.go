@@ -10,8 +10,13 @@ import (
 	"github.com/penstock-go/penstock/headers"
 )
 
+// A new dialect belongs into both, and into the Examples of ParseDialect and Validate.
+const (
+	all   = headers.Draft | headers.SeparateFields | headers.XRateLimit | headers.Milliseconds
+	names = "draft, separate, x-ratelimit or milliseconds"
+)
+
 func TestParseDialect(t *testing.T) {
-	const all = headers.Draft | headers.SeparateFields | headers.XRateLimit | headers.Milliseconds
 	for in, want := range map[string]headers.Dialect{
 		"draft": headers.Draft, "separate": headers.SeparateFields, "x-ratelimit": headers.XRateLimit,
 		"draft,separate,x-ratelimit,milliseconds": all, "x-ratelimit, separate ,draft, milliseconds": all,
@@ -20,7 +25,7 @@ func TestParseDialect(t *testing.T) {
 			t.Errorf("%q: got %v, %v, want %v", in, got, err, want)
 		}
 	}
-	const rest = ": want draft, separate, x-ratelimit or milliseconds"
+	const rest = ": want " + names
 	for in, want := range map[string]string{
 		"":               `headers: unknown dialect ""` + rest,
 		"Draft":          `headers: unknown dialect "Draft"` + rest,
@@ -59,19 +64,22 @@ func TestDialectString(t *testing.T) {
 // names the unknown bits of the others, and ExposeHeaders has exactly the fields
 // that Write may set.
 func TestDialects(t *testing.T) {
+	if (all + 1).Validate() == nil {
+		t.Fatalf("%v is valid: add the new dialect to all and names at the top of this file", all+1)
+	}
 	q := window(t, "a", 10, time.Minute)
 	resp := denied(headers.State{Quota: q, Denied: true, RetryAfter: time.Second})
 	for i := range 256 {
 		d := headers.Dialect(i)
 		err := d.Validate()
-		if valid := i < 16; valid != (err == nil) {
+		if valid := d <= all; valid != (err == nil) {
 			t.Errorf("%d: got %v", i, err)
 		}
-		if want := fmt.Sprintf("headers: dialect %q has unknown bits 0x%x: want draft, separate, x-ratelimit or milliseconds, or a combination",
-			d.String(), i&^15); err != nil && err.Error() != want {
+		if want := fmt.Sprintf("headers: dialect %q has unknown bits 0x%x: want %s, or a combination",
+			d.String(), uint8(d&^all), names); err != nil && err.Error() != want {
 			t.Errorf("%d: got %v, want %s", i, err, want)
 		}
-		if parsed, err := headers.ParseDialect(d.String()); i > 0 && i < 16 && (err != nil || parsed != d) {
+		if parsed, err := headers.ParseDialect(d.String()); i > 0 && d <= all && (err != nil || parsed != d) {
 			t.Errorf("%v: got %v, %v", d, parsed, err)
 		}
 		var got []string

@@ -76,9 +76,10 @@ func (s *server) sendLater(t *testing.T, body io.Reader) (answer chan reply, rea
 }
 
 // fillQueue sends messages until one is denied. Each message has its own connection, and the server accepts connections
-// in order, so it has accepted all of them by then, and will answer each.
+// in order, so after a last request it has accepted all of them, and will answer each.
 func (s *server) fillQueue(t *testing.T) (answers []chan reply) {
 	t.Helper()
+	defer s.onNewConnection(t, "/healthz")
 	denied := make(chan struct{})
 	deny := sync.OnceFunc(func() { close(denied) })
 	for range 50 {
@@ -103,6 +104,17 @@ func (s *server) fillQueue(t *testing.T) (answers []chan reply) {
 	}
 	await(t, "a message that is denied", denied)
 	return answers
+}
+
+func (s *server) onNewConnection(t *testing.T, path string) {
+	t.Helper()
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	response, err := client.Get(s.url + path)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	response.Body.Close()
 }
 
 func await(t *testing.T, what string, done <-chan struct{}) {

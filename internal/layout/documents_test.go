@@ -13,10 +13,10 @@ import (
 
 // A file in backquotes is one of the repository, or one of the folder that the
 // same line names before it.
-func TestContributingNamesFilesThatExist(t *testing.T) {
+func TestDocumentsNameFilesThatExist(t *testing.T) {
 	t.Parallel()
 	quoted := regexp.MustCompile("`([A-Za-z0-9_./*-]+)`")
-	for line := range strings.Lines(string(read(t, "../../CONTRIBUTING.md"))) {
+	for line := range strings.Lines(string(read(t, "../../CLAIMS.md")) + string(read(t, "../../CONTRIBUTING.md"))) {
 		folder := ""
 		for _, match := range quoted.FindAllStringSubmatch(line, -1) {
 			name := match[1]
