@@ -91,7 +91,7 @@ func (q *request) refuseKey(p *policy, err error) {
 }
 
 // statusOf returns the status for an error of a key function. An unknown API key is not
-// among them: verdict.go answers it after its address was charged.
+// among them: conclude.go answers it after its address was charged.
 func statusOf(err error) int {
 	var trouble interface{ Unavailable() bool }
 	switch {
