@@ -33,15 +33,9 @@
 //
 // Of N live instances, each admits one Nth of a limit by itself, and at least one unit. A key that Redis has denied to
 // this process stays denied until its RetryAfter. If this process knows how much of a limit is in use, it counts its part
-// of that. Later Redis receives the units that were admitted without it. It
-// charges as many as fit, as of then, so a client that uses its whole limit may be denied once. Together the instances
-// admit at most
-//
-//	B + R·T/W + k·B  through a Redis that lost its data k times, and
-//	B + R·U/W + N    locally, if some instance was without Redis for a time U,
-//
-// in a time T, of a limit of R per W with burst B, and the charges within the replication lag of each failover. A fixed
-// window admits R per window of the clock, and a limit with [algorithms.TakeReserved] 2·B in the place of B. OUTAGES.md has the bound of each failure.
+// of that. When Redis is back, it receives the units that were admitted without it and charges as many of them as fit,
+// as if they had just been admitted, which is why a client that uses its whole limit may be denied once. OUTAGES.md,
+// in this folder, bounds what the instances admit together in each kind of failure.
 //
 // # Remembered denials
 //

@@ -30,10 +30,10 @@
 //
 // The bound. The memory admits only a share of each limit: of N live instances,
 // one Nth. When the primary is back, it receives the units that the memory has
-// admitted and that still count. It charges as many as fit, as of then. A key
-// whose denial this process remembers stays denied until its RetryAfter. The share
-// of a key that has a view begins with its part of the units in use. Other keys
-// begin with a whole share.
+// admitted and that still count, and charges as many of them as fit, as of now. A
+// key whose denial this process remembers stays denied until its RetryAfter. The
+// share of a key that has a view begins with its part of the units in use. Other
+// keys begin with a whole share.
 //
 // In a time T, a limit of R per W with burst B admits B + R·T/W to a key (a
 // fixed window admits R in each of the clock's windows). N instances together

@@ -15,7 +15,7 @@
 //
 // The Transport returns a 429 or 503 if the wait exceeds the request's deadline or MaxWait, if the attempts or
 // RetryShare are used up, if the request cannot be repeated, or if the denial is final. A POST or PATCH needs
-// Options.Retry, and a body needs GetBody. X-Should-Retry or Stripe-Should-Retry of "false" makes a denial final, and Options.Final can.
+// Options.Retry, and a body needs GetBody. A denial is final if X-Should-Retry or Stripe-Should-Retry is "false", or if Options.Final says so.
 //
 // # How long it waits
 //
@@ -31,15 +31,15 @@
 //	                                                                                 a retry succeeded
 //	the sum of all waits     10 minutes (MaxWait), or until the request's deadline
 //
-// Each 503 without a wait holds all requests for about a second once a retry has succeeded, because it means overload. Does your
-// server answer 503 at random, set Options.Statuses to 429 alone, and retry a 503 yourself.
+// Each 503 without a wait holds all requests for about a second once a retry has succeeded, because it means overload. If your
+// server answers 503 at random, set Options.Statuses to 429 alone, and retry a 503 yourself.
 //
 // "All" are the requests of the same origin and partition, until one of another route succeeds. "About" is 15 % less to 25 % more. A response states a wait in
 // Retry-After, otherwise in the fields that package headers lists.
 //
-// After the wait, denied requests leave first, in the order of their arrival. As many leave at once as the server admitted
-// between the denials. Further ones leave one at a time, and each success lets one more go. If an answer takes longer than
-// 5 s, one more request leaves.
+// After the wait, the denied requests leave first, in the order in which they arrived. The Transport sends as many at once
+// as the server admitted between its two denials, and the rest one by one, raising the number under way by one with each
+// success. If an answer takes longer than 5 s, it sends one more, because a request that hangs must not stop the others.
 //
 // # One route or all
 //
@@ -63,7 +63,8 @@
 //
 // # Retries, Pace and Limiter
 //
-// A request waits for all that are in use, from left to right. The sum of the waits counts.
+// If several of these are in use, a request waits for each of them in turn, in the order of the columns, and MaxWait
+// applies to the sum of its waits.
 //
 //	Options           After a denial  Pace                               Limiter      Next attempt
 //	none              all wait        -                                  -            leaves first
