@@ -28,7 +28,7 @@ var programs = []struct {
 	args       []string // besides the address
 }{
 	{"`go run ./examples/quickstart`", "quickstart", nil},
-	{"$ make run", "chi-server", []string{"-addr"}},
+	{"run `make run`", "chi-server", []string{"-addr"}},
 }
 
 func TestReadmeTranscripts(t *testing.T) {
