@@ -9,16 +9,10 @@ import (
 	"github.com/penstock-go/penstock/internal/keyaccess"
 )
 
-func init() {
-	keyaccess.Forms = func(key any) [][]string { return key.(Key).forms() }
-	keyaccess.Addresses = func(key any, a netip.Addr) []string { return key.(Key).addresses(a) }
-	keyaccess.SetGuard = func(request any, g keyaccess.Guard) { request.(*Request).guard = g }
-	keyaccess.Identify = func(request any, id, tier string) { request.(*Request).known = Identity{ID: id, Tier: tier} }
-	keyaccess.OriginOf = func(key, request any) keyaccess.Address { return key.(Key).originOf(request.(*Request)) }
-}
-
-// forms returns the possible sequences of parts; none of the zero Key.
-func (k Key) forms() [][]string {
+// Forms is for this module. It returns the possible sequences of parts: the kind
+// of each, or the whole part of a Const. The zero Key has none. The caller owns
+// the slices.
+func (k Key) Forms() [][]string {
 	if k.def == nil {
 		return nil
 	}
@@ -29,8 +23,10 @@ func (k Key) forms() [][]string {
 	return forms
 }
 
-// addresses returns the parts that k makes of an address.
-func (k Key) addresses(a netip.Addr) (parts []string) {
+// Addresses is for this module. It returns the parts that k makes of a client's
+// address, such as ip=2001:db8::/64: one for each prefix length to which its parts
+// cut.
+func (k Key) Addresses(a netip.Addr) (parts []string) {
 	if k.def == nil {
 		return nil
 	}
@@ -40,8 +36,10 @@ func (k Key) addresses(a netip.Addr) (parts []string) {
 	return parts
 }
 
-// originOf returns where k finds the client of q; see package keyaccess.
-func (k Key) originOf(q *Request) keyaccess.Address {
+// OriginOf is for this module. It returns where a valid k finds the client's
+// address in q: by the first part of the key that names proxies, otherwise by q's
+// ClientIP, if the key needs it. The origin is NoProxies if none of them names any.
+func (k Key) OriginOf(q *Request) keyaccess.Address {
 	p := k.proxied()
 	if info := &k.def.info; p == nil && (info.ByClientIP || len(info.Challenges) > 0) { // guesses of API keys count by address
 		p = q.ClientIP.proxied()
@@ -59,6 +57,13 @@ func (k Key) originOf(q *Request) keyaccess.Address {
 	}
 	return at
 }
+
+// SetGuard is for this module. It puts a Guard before the lookups of q.
+func (q *Request) SetGuard(g keyaccess.Guard) { q.guard = g }
+
+// Identify is for this module. It tells q its identity: keys of User and APIKey
+// then yield it, unless the id is empty, and call no function of the service.
+func (q *Request) Identify(id, tier string) { q.known = Identity{ID: id, Tier: tier} }
 
 // proxied returns the first policy of k that names proxies, or nil.
 func (k Key) proxied() *ipPolicy {

@@ -7,8 +7,6 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
-
-	"github.com/penstock-go/penstock/internal/keyaccess"
 )
 
 // A form of a Key is what each of its texts looks like.
@@ -32,7 +30,7 @@ func TestForms(t *testing.T) {
 	} {
 		for range 2 { // a caller owns the slices
 			var all []string
-			for _, form := range keyaccess.Forms(tt.key) {
+			for _, form := range tt.key.Forms() {
 				all = append(all, strings.Join(form, "|"))
 				clear(form)
 			}
@@ -57,7 +55,7 @@ func TestAddresses(t *testing.T) {
 		{Join(FirstOf(wide, IP(nil)), Route()), "2001:db8:1:2::3", "ip=2001:db8:1::/48 ip=2001:db8:1:2::/64"},
 		{FirstOf(wide, Join(wide, Const("a"))), "2001:db8:1:2::3", "ip=2001:db8:1::/48"},
 	} {
-		if got := strings.Join(keyaccess.Addresses(tt.key, netip.MustParseAddr(tt.address)), " "); got != tt.want {
+		if got := strings.Join(tt.key.Addresses(netip.MustParseAddr(tt.address)), " "); got != tt.want {
 			t.Errorf("%s: got %s, want %s", tt.address, got, tt.want)
 		}
 	}
@@ -100,7 +98,7 @@ func TestGuard(t *testing.T) {
 		if answer = tt.answer; tt.value != "" {
 			q = &Request{Request: request("X-API-Key", tt.value)}
 		}
-		keyaccess.SetGuard(q, g)
+		q.SetGuard(g)
 		for range 2 {
 			if _, _, err := key.Append(nil, q); !errors.Is(err, tt.want) {
 				t.Errorf("%q: got %v, want %v", tt.value, err, tt.want)
@@ -116,7 +114,7 @@ func TestGuard(t *testing.T) {
 		}
 	}
 	g, q := new(gate), &Request{Request: request("X-API-Key", "k")}
-	keyaccess.SetGuard(q, g)
+	q.SetGuard(g)
 	for _, k := range []Key{key, other} {
 		_, _, _ = k.Append(nil, q)
 	}
@@ -129,7 +127,7 @@ func TestGuard(t *testing.T) {
 func TestGuardOfAPanic(t *testing.T) {
 	key := APIKey("X-API-Key", func(context.Context, string) (Identity, error) { panic("no") })
 	g, q := new(gate), &Request{Request: request("X-API-Key", "k")}
-	keyaccess.SetGuard(q, g)
+	q.SetGuard(g)
 	func() {
 		defer func() { _ = recover() }()
 		_, _, _ = key.Append(nil, q)

@@ -4,7 +4,6 @@ package ratelimit
 
 import (
 	"github.com/penstock-go/penstock/algorithms"
-	"github.com/penstock-go/penstock/internal/keyaccess"
 	"github.com/penstock-go/penstock/middleware/internal/findings"
 	"github.com/penstock-go/penstock/middleware/internal/wrapped"
 )
@@ -65,7 +64,7 @@ func (q *request) examine() {
 // also of exempt and refused requests, because the address decides on them, too.
 func (q *request) examineAddress() {
 	for _, p := range q.config.policies {
-		p.findings.SeeAddress(keyaccess.OriginOf(p.Key, &q.http), q.http.Request)
+		p.findings.SeeAddress(p.Key.OriginOf(&q.http), q.http.Request)
 	}
 }
 

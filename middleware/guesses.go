@@ -12,7 +12,6 @@ import (
 
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/keyfunc"
-	"github.com/penstock-go/penstock/middleware/internal/access"
 	"github.com/penstock-go/penstock/middleware/internal/guess"
 	"github.com/penstock-go/penstock/middleware/internal/limits"
 )
@@ -120,12 +119,5 @@ func (q *request) afterGuess() {
 			c.Op = algorithms.Return
 			q.m.settler.Settle(a.policy.Name, c)
 		}
-	}
-}
-
-func init() {
-	access.Guesses = func(m any, address string) (slowed bool, all int) {
-		t := m.(*Middleware).guesses
-		return t.Slowed(address), t.Count()
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"slices"
 
-	"github.com/penstock-go/penstock/internal/keyaccess"
 	"github.com/penstock-go/penstock/keyfunc"
 )
 
@@ -33,7 +32,7 @@ func (q *request) identify() {
 func (q *request) identifyAll() {
 	q.kinds = q.config.kinds
 	if q.config.readsKeys {
-		keyaccess.SetGuard(&q.http, q)
+		q.http.SetGuard(q)
 	}
 	var met *policy
 	for _, p := range q.config.policies {

@@ -16,7 +16,6 @@ import (
 	"unsafe"
 
 	"github.com/penstock-go/penstock/algorithms"
-	"github.com/penstock-go/penstock/internal/keyaccess"
 	"github.com/penstock-go/penstock/keyfunc"
 	"github.com/penstock-go/penstock/middleware/internal/limits"
 )
@@ -94,7 +93,7 @@ func newRequest(m *Middleware, r *http.Request, handled bool) *request {
 	q.http.Request, q.http.ClientIP = r, m.clientIP
 	if m.replay != nil {
 		id, tier := m.replay.User()
-		keyaccess.Identify(&q.http, id, tier)
+		q.http.Identify(id, tier)
 	}
 	if len(m.observers) > 0 {
 		q.start = time.Since(m.made) // half of time.Now: the wall clock is not read

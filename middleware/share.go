@@ -14,7 +14,6 @@ import (
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/internal/keyaccess"
 	"github.com/penstock-go/penstock/keyfunc"
-	"github.com/penstock-go/penstock/middleware/internal/access"
 	"github.com/penstock-go/penstock/middleware/internal/joined"
 	"github.com/penstock-go/penstock/middleware/internal/shares"
 )
@@ -208,14 +207,4 @@ func (q *request) charges(a *part, place int) bool {
 		return !a.borrowed
 	}
 	return !a.spared
-}
-
-func init() {
-	access.Tenants = func(m any, name string) (tenants int, weights int64) {
-		mw := m.(*Middleware)
-		if p := mw.config.Load().policy(name); p != nil && p.tenants != nil {
-			return p.tenants.Present(time.Since(mw.made))
-		}
-		return 0, 0
-	}
 }

@@ -3,12 +3,10 @@
 package ratelimit
 
 import (
-	"net/http"
 	"strings"
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
-	"github.com/penstock-go/penstock/middleware/internal/access"
 	"github.com/penstock-go/penstock/middleware/internal/hashed"
 )
 
@@ -72,25 +70,4 @@ func (m *Middleware) show(key string) string {
 		return strings.Clone(key)
 	}
 	return hashed.Key(key)
-}
-
-func init() {
-	access.ClientIP = func(m any) any { return m.(*Middleware).clientIP }
-	access.Look = func(m any, h http.Header, r *http.Request) any { return m.(*Middleware).look(h, r) }
-	access.CheckAs = func(m any, r *http.Request, id, tier string) (any, error) {
-		return m.(*Middleware).checkAs(r, id, tier)
-	}
-	access.Routes = func(m any, policy string) []string {
-		if p := m.(*Middleware).config.Load().policy(policy); p != nil {
-			return p.findings.Routes()
-		}
-		return nil
-	}
-	access.Replaceable = func(m any, policy string, l algorithms.Limit) error {
-		c := m.(*Middleware).config.Load()
-		if p := c.policy(policy); p != nil {
-			return p.replaceable(c.kinds, l)
-		}
-		return nil
-	}
 }

@@ -1,6 +1,5 @@
-// Package keyaccess gives other packages of this module the parts of package
-// keyfunc that users do not need. Package keyfunc sets these functions, so a
-// caller must import it. A function panics on an argument of another type.
+// Package keyaccess has the types with which package keyfunc answers to other
+// packages of this module. Users need none of them.
 package keyaccess
 
 import "net/netip"
@@ -15,29 +14,6 @@ type Guard interface {
 	// keyfunc.ErrUnknown, or another one.
 	Done(err error)
 }
-
-var (
-	// Forms returns the possible sequences of parts of a keyfunc.Key: the kind of
-	// each, or the whole part of a Const. The caller owns the slices.
-	Forms func(key any) [][]string
-
-	// Addresses returns the parts that a keyfunc.Key makes of a client's address, such
-	// as ip=2001:db8::/64: one for each prefix length that its parts cut to.
-	Addresses func(key any, address netip.Addr) []string
-
-	// SetGuard puts a Guard before the lookups of a *keyfunc.Request.
-	SetGuard func(request any, g Guard)
-
-	// Identify tells a *keyfunc.Request its identity, unless the id is empty: keys of
-	// User and APIKey then yield it, and call no function of the service.
-	Identify func(request any, id, tier string)
-
-	// OriginOf returns where a valid keyfunc.Key finds the client's address in a
-	// *keyfunc.Request: by the first part of the key that names proxies, otherwise by
-	// the request's ClientIP, if the key needs it. The origin is NoProxies if none of
-	// them names any.
-	OriginOf func(key, request any) Address
-)
 
 // An Address is a client's address, and where it was found.
 type Address struct {

@@ -14,7 +14,6 @@ import (
 
 	"github.com/penstock-go/penstock/keyfunc"
 	"github.com/penstock-go/penstock/middleware"
-	"github.com/penstock-go/penstock/middleware/internal/access"
 )
 
 // A Call is a request without HTTP. Each field may be zero.
@@ -52,6 +51,5 @@ func Allow(ctx context.Context, limited *ratelimit.Middleware, c Call) (v rateli
 		name = http.CanonicalHeaderKey(name)
 		r.Header[name] = append(r.Header[name], values...)
 	}
-	verdict, err := access.CheckAs(limited, r, c.Identity.ID, c.Identity.Tier)
-	return verdict.(ratelimit.Verdict), err
+	return limited.CheckAs(r, c.Identity.ID, c.Identity.Tier)
 }

@@ -11,7 +11,6 @@ import (
 
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/middleware"
-	"github.com/penstock-go/penstock/middleware/internal/access"
 	"github.com/penstock-go/penstock/middleware/overrides"
 )
 
@@ -98,7 +97,7 @@ func (c *Console) set(ctx context.Context, s Subject, o ratelimit.Override) erro
 		return fmt.Errorf("ratelimit: the bans of policy %q are %w: a shadow policy denies nothing", s.Policy, ErrUneditable)
 	}
 	if o.Limit != (algorithms.Limit{}) {
-		if err := access.Replaceable(m, p.Name, o.Limit); err != nil {
+		if err := m.Replaceable(p.Name, o.Limit); err != nil {
 			return fmt.Errorf("ratelimit: %w of policy %q: %s", overrides.ErrInvalid, p.Name, strings.ReplaceAll(err.Error(), "\n", "; "))
 		}
 	}

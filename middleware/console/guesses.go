@@ -10,7 +10,6 @@ import (
 
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/middleware"
-	"github.com/penstock-go/penstock/middleware/internal/access"
 )
 
 // guessers returns Standing.Guessers.
@@ -18,7 +17,7 @@ func (t *target) guessers() int {
 	if !t.texts.apiKeys {
 		return 0
 	}
-	slowed, all := access.Guesses(t.m, t.key)
+	slowed, all := t.m.Guesses(t.key)
 	switch {
 	case accountOf(t.key) != "":
 		return all

@@ -14,7 +14,6 @@ import (
 	"github.com/penstock-go/penstock/internal/keyaccess"
 	"github.com/penstock-go/penstock/keyfunc"
 	"github.com/penstock-go/penstock/middleware"
-	"github.com/penstock-go/penstock/middleware/internal/access"
 )
 
 const (
@@ -28,23 +27,23 @@ const (
 type texts struct {
 	policy   string
 	key      keyfunc.Key
-	clientIP any        // the keyfunc.Key of unknown keys; nil if there are none
-	own      [][]string // forms of the texts that the policy counts; see package keyaccess
-	forms    [][]string // own, and the address of unknown keys
-	folded   []string   // kinds; see keyfunc.Info
-	apiKeys  bool       // the policy reads API keys
+	clientIP keyfunc.Key // of unknown keys; zero if there are none
+	own      [][]string  // forms of the texts that the policy counts; see package keyaccess
+	forms    [][]string  // own, and the address of unknown keys
+	folded   []string    // kinds; see keyfunc.Info
+	apiKeys  bool        // the policy reads API keys
 }
 
 func textsOf(m *ratelimit.Middleware, p *ratelimit.Policy) *texts {
-	t := &texts{policy: p.Name, key: p.Key, own: keyaccess.Forms(p.Key)}
+	t := &texts{policy: p.Name, key: p.Key, own: p.Key.Forms()}
 	info, _ := p.Key.Inspect() // ratelimit.New has refused misconfigured keys
 	t.folded = info.Folded
 	if p.ShareBy != (keyfunc.Key{}) {
-		t.own = append(slices.Clone(t.own), keyaccess.Forms(p.ShareBy)...) // a tenant's
+		t.own = append(slices.Clone(t.own), p.ShareBy.Forms()...) // a tenant's
 	}
 	t.forms, t.apiKeys = t.own, len(info.Challenges) > 0
 	if info.Unknown {
-		t.clientIP, t.forms = access.ClientIP(m), append(slices.Clone(t.own), []string{address})
+		t.clientIP, t.forms = m.ClientIP(), append(slices.Clone(t.own), []string{address})
 	}
 	return t
 }
@@ -79,11 +78,11 @@ func (t *texts) shapes() string {
 
 // addresses returns the parts that keys have for an address.
 func (t *texts) addresses(a netip.Addr) []string {
-	all := keyaccess.Addresses(t.key, a)
-	if t.clientIP == nil {
+	all := t.key.Addresses(a)
+	if t.clientIP == (keyfunc.Key{}) {
 		return all
 	}
-	for _, part := range keyaccess.Addresses(t.clientIP, a) {
+	for _, part := range t.clientIP.Addresses(a) {
 		if !slices.Contains(all, part) {
 			all = append(all, part)
 		}

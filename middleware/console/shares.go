@@ -10,7 +10,6 @@ import (
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/keyfunc"
 	"github.com/penstock-go/penstock/middleware"
-	"github.com/penstock-go/penstock/middleware/internal/access"
 	"github.com/penstock-go/penstock/middleware/internal/shares"
 )
 
@@ -26,7 +25,7 @@ func (t *target) shares() (all []LimitState) {
 		weights = append(weights, w)
 	}
 	slices.Sort(weights)
-	_, sum := access.Tenants(t.m, t.policy.Name)
+	_, sum := t.m.Tenants(t.policy.Name)
 	whole := t.divided(ratelimit.Everyone)
 	if forms := t.texts.whole(); len(forms) > 0 {
 		whole = t.divided(forms[0])

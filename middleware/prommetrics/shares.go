@@ -8,7 +8,6 @@ import (
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/keyfunc"
 	"github.com/penstock-go/penstock/middleware"
-	"github.com/penstock-go/penstock/middleware/internal/access"
 )
 
 var (
@@ -31,7 +30,7 @@ func (m *Metrics) collectShares(ch chan<- prometheus.Metric) {
 			if p.ShareBy == (keyfunc.Key{}) || !found {
 				continue
 			}
-			n, weights := access.Tenants(middleware, p.Name)
+			n, weights := middleware.Tenants(p.Name)
 			one := division{n, float64(f.Limit.Requests()) / float64(max(weights, 1))}
 			if other, ok := all[p.Name]; ok {
 				one = division{max(one.tenants, other.tenants), min(one.units, other.units)}

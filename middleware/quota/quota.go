@@ -10,7 +10,6 @@ import (
 
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/middleware"
-	"github.com/penstock-go/penstock/middleware/internal/access"
 )
 
 // A quota is what a client reads of a policy. Its waits are in seconds, rounded up.
@@ -40,7 +39,7 @@ func Handler(all ...*ratelimit.Middleware) http.Handler {
 			Quotas []quota `json:"quotas"`
 		}{[]quota{}}
 		for _, m := range all {
-			v := access.Look(m, w.Header(), r).(ratelimit.Verdict)
+			v := m.Look(w.Header(), r)
 			if !v.Allowed {
 				m.Deny(w, r, v)
 				return

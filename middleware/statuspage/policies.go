@@ -10,7 +10,6 @@ import (
 
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/middleware"
-	"github.com/penstock-go/penstock/middleware/internal/access"
 	"github.com/penstock-go/penstock/middleware/internal/shares"
 )
 
@@ -74,7 +73,7 @@ func (p *Page) policy(m *ratelimit.Middleware, policy *ratelimit.Policy, now tim
 
 // sharesOf returns how many tenants share the limit in force, and the share of a weight of 1; 0 and nil without any.
 func sharesOf(m *ratelimit.Middleware, policy *ratelimit.Policy) (tenants int, one *algorithms.Limit) {
-	tenants, weights := access.Tenants(m, policy.Name)
+	tenants, weights := m.Tenants(policy.Name)
 	f, found := m.InForce(policy.Name, ratelimit.Everyone, "", algorithms.Limit{})
 	if tenants == 0 || !found {
 		return 0, nil
