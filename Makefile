@@ -229,7 +229,7 @@ herd-real: ## run the example server with 200 real clients for three minutes, an
 fair: redis ## nine tenants beside one that asks for everything: a table and a picture in internal/lab/fair
 	go -C $(LAB) run ./fair -o fair
 
-outage: redis ## kill Redis under four rate limiters for a minute, and draw what clients notice into internal/lab/outage
+outage: redis ## kill Redis under four rate limiters, let it stall, and draw what clients notice into internal/lab/outage
 	go -C $(LAB) run ./outage -o outage
 	cp internal/lab/outage/outage.svg examples/chi-server/playground/assets/
 	go -C $(LAB) run ./outage -story ../../examples/chi-server/playground/assets/redis-dies.json

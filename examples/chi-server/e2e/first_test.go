@@ -240,10 +240,10 @@ func TestOutagePicture(t *testing.T) {
 	p.until(t, `document.querySelector(".measured img").complete`)
 	const count = `(() => {
 		const img = document.querySelector(".measured img"), canvas = document.createElement("canvas");
-		canvas.width = 1004; canvas.height = 576;
+		canvas.width = 1154; canvas.height = 576;
 		const to = canvas.getContext("2d");
-		to.drawImage(img, 0, 0, 1004, 576);
-		const data = to.getImageData(0, 0, 1004, 576).data, counts = [0, 0];
+		to.drawImage(img, 0, 0, 1154, 576);
+		const data = to.getImageData(0, 0, 1154, 576).data, counts = [0, 0];
 		for (let i = 0; i < data.length; i += 4) {
 			if (data[i] === 0xc8 && data[i+1] === 0x34 && data[i+2] === 0x1a) counts[0]++;
 			if (data[i] === 0x0b && data[i+1] === 0x64 && data[i+2] === 0x80) counts[1]++;

@@ -1,10 +1,11 @@
 // Program outage kills Redis under four rate limiters, and draws what their clients notice.
 //
 // Each contestant runs as two instances, which share one limit through Redis. One client sends twice the limit, all the
-// time. A third into the run Redis is killed. Later it is started again, first with a slow network and then with a fast
-// one. The program writes a picture, a page with a table, and a recording for the page of the example server.
+// time. A quarter into the run Redis is killed. Later it is started again, first with a slow network and then with a fast
+// one. At last the client keeps the limit, and the network stalls once a second. The program writes a picture, a page with a table, and a recording for the page of the example server.
 //
-//	penstock.go  redis_rate.go  ulule.go  httprate.go   the contestants, as their own documentation recommends them
+//	penstock.go  penstock_ahead.go                      penstock without and with Options.Ahead
+//	redis_rate.go  ulule.go  httprate.go                the others, as their own documentation recommends them
 //	plan.go      the times of a run, and the load
 //	network.go   the network to Redis: a proxy with a delay
 //	load.go      the client

@@ -40,11 +40,10 @@ func serve(c contestant, redis string) (*instance, error) {
 func load(ctx context.Context, begin time.Time, p plan, instances []*instance) []answer {
 	client := &http.Client{Timeout: patience, Transport: &http.Transport{MaxIdleConnsPerHost: offered * 4}}
 	defer client.CloseIdleConnections()
-	n := int(p.end * offered / time.Second)
-	answers := make([]answer, n)
+	sends := p.sends()
+	answers := make([]answer, len(sends))
 	var all sync.WaitGroup
-	for i := range n {
-		due := time.Duration(i) * time.Second / offered
+	for i, due := range sends {
 		select {
 		case <-ctx.Done():
 			return nil

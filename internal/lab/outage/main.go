@@ -102,7 +102,7 @@ func run(ctx context.Context, p plan) (results [][]answer, version string, err e
 	return results, version, errors.Join(err, ctx.Err())
 }
 
-// trouble kills Redis, starts it again behind a slow network, and makes the network fast.
+// trouble kills Redis, starts it again behind a slow network, makes the network fast, and lets it stall.
 func trouble(ctx context.Context, begin time.Time, p plan, owner *nottest.Owner, server *redistest.Server, way *network) error {
 	wait := func(until time.Duration) {
 		select {
@@ -123,7 +123,14 @@ func trouble(ctx context.Context, begin time.Time, p plan, owner *nottest.Owner,
 		return err
 	}
 	wait(p.healed)
-	return way.connect(0)
+	if err := way.connect(0); err != nil {
+		return err
+	}
+	for at := p.stalls; at < p.end; at += time.Second {
+		wait(at)
+		way.stall(p.stall)
+	}
+	return nil
 }
 
 func versionOf(ctx context.Context, server *redistest.Server) (string, error) {

@@ -8,11 +8,12 @@ import (
 	"time"
 )
 
-// A network is the way to Redis: a proxy that delays both directions, and that refuses connections while it is cut.
+// A network is the way to Redis: a proxy that delays both directions, stalls, and refuses connections while it is cut.
 type network struct {
 	addr  string
 	to    string
 	delay atomic.Int64 // of one direction, in ns
+	held  atomic.Int64 // until when nothing passes, in ns since 1970
 
 	mu       sync.Mutex
 	listener net.Listener          // guarded by mu; nil while it is cut
@@ -40,6 +41,9 @@ func (n *network) connect(delay time.Duration) error {
 	go n.accept(l)
 	return nil
 }
+
+// stall lets nothing pass for a time.
+func (n *network) stall(lasts time.Duration) { n.held.Store(time.Now().Add(lasts).UnixNano()) }
 
 // cut closes all connections, and refuses new ones.
 func (n *network) cut() {
@@ -111,6 +115,7 @@ func (n *network) carry(from io.Reader, to io.WriteCloser) {
 	}()
 	for c := range chunks {
 		time.Sleep(time.Until(c.due))
+		time.Sleep(time.Until(time.Unix(0, n.held.Load())))
 		_, _ = to.Write(c.bytes) // the reader ends when its connection is closed
 	}
 	_ = to.Close()

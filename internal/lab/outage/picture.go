@@ -11,7 +11,7 @@ import (
 // The frame of the picture, in units of the SVG.
 const (
 	labels    = 84.0 // the width left of the columns
-	column    = 212.0
+	column    = 196.0
 	columnGap = 18.0
 	row       = 116.0
 	rowGap    = 54.0
@@ -23,14 +23,14 @@ const pictureStyle = `<style>
 text { font: 13px system-ui, sans-serif; fill: #24292f }
 .name { font-weight: 600; font-size: 15px }
 .small { font-size: 11px; font-weight: 400; fill: #57606a }
-.down { fill: #ffd8cf } .slow { fill: #fff0c2 }
+.down { fill: #ffd8cf } .slow { fill: #fff0c2 } .stalls { fill: #e4e0f5 }
 .frame { fill: none; stroke: #d0d7de }
 .answered { fill: #9bb8c4 } .admitted { fill: #0b6480 } .error { fill: #c8341a }
 .limit { stroke: #24292f; stroke-dasharray: 4 3; fill: none }
 .line { fill: none; stroke: #0b6480; stroke-width: 1.8 }
 @media (prefers-color-scheme: dark) {
 text { fill: #e6edf3 } .small { fill: #9aa5b1 }
-.down { fill: #4a2219 } .slow { fill: #43381a }
+.down { fill: #4a2219 } .slow { fill: #43381a } .stalls { fill: #322c4d }
 .frame { stroke: #3d444d }
 .answered { fill: #4f6e7a } .admitted { fill: #63c7e3 } .error { fill: #ff7b5c }
 .limit { stroke: #e6edf3 }
@@ -112,7 +112,7 @@ func picture(p plan, results [][]answer) string {
 	bottom := head + float64(len(charts))*(row+rowGap)
 	var b strings.Builder
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %.0f %.0f" role="img">`+"\n<title>%s</title>\n%s",
-		width, bottom+foot-rowGap, "Four rate limiters while Redis is killed, slow, and back", pictureStyle)
+		width, bottom+foot-rowGap, "Four rate limiters while Redis is killed, slow, back, and stalls", pictureStyle)
 	for i, c := range contestants {
 		left := labels + float64(i)*(column+columnGap)
 		fmt.Fprintf(&b, `<text class="name" x="%.0f" y="20">%s</text>`+"\n", left, html.EscapeString(c.name))
@@ -128,11 +128,11 @@ func picture(p plan, results [][]answer) string {
 
 func drawChart(b *strings.Builder, p plan, c chart, seconds []figures, left, top float64, first bool) {
 	x := func(at time.Duration) float64 { return column * float64(at) / float64(p.end) }
-	fmt.Fprintf(b, `<g transform="translate(%.0f %.0f)"><rect class="down" x="%.1f" width="%.1f" height="%.0f"/><rect class="slow" x="%.1f" width="%.1f" height="%.0f"/>`,
-		left, top, x(p.killed), x(p.started-p.killed), row, x(p.started), x(p.healed-p.started), row)
+	fmt.Fprintf(b, `<g transform="translate(%.0f %.0f)"><rect class="down" x="%.1f" width="%.1f" height="%.0f"/><rect class="slow" x="%.1f" width="%.1f" height="%.0f"/><rect class="stalls" x="%.1f" width="%.1f" height="%.0f"/>`,
+		left, top, x(p.killed), x(p.started-p.killed), row, x(p.started), x(p.healed-p.started), row, x(p.stalls), x(p.end-p.stalls), row)
 	c.draw(b, seconds)
 	fmt.Fprintf(b, `<rect class="frame" width="%.0f" height="%.0f"/>`, column, row)
-	for _, at := range []time.Duration{0, p.killed, p.started, p.healed, p.end} {
+	for _, at := range []time.Duration{0, p.killed, p.started, p.healed, p.stalls, p.end} {
 		fmt.Fprintf(b, `<text class="small" x="%.1f" y="%.0f" text-anchor="middle">%g</text>`, x(at), row+14, at.Seconds())
 	}
 	if first {
@@ -150,10 +150,11 @@ func legend(b *strings.Builder, p plan, bottom float64) {
 		{"answered", "answered"}, {"error", "error, or no answer"}, {"admitted", "admitted"},
 		{"down", fmt.Sprintf("Redis killed, %g s to %g s", p.killed.Seconds(), p.started.Seconds())},
 		{"slow", fmt.Sprintf("Redis %d ms away, %g s to %g s", p.delay.Milliseconds(), p.started.Seconds(), p.healed.Seconds())},
+		{"stalls", fmt.Sprintf("stalls of %d ms, from %g s", p.stall.Milliseconds(), p.stalls.Seconds())},
 	} {
 		fmt.Fprintf(b, `<rect class="%s" x="%.0f" y="%.0f" width="12" height="12"/><text x="%.0f" y="%.0f">%s</text>`+"\n",
 			item.class, x, bottom-16, x+18, bottom-5, item.text)
-		x += 44 + 6.6*float64(len(item.text))
+		x += 34 + 6.6*float64(len(item.text))
 	}
 	fmt.Fprintf(b, `<path class="limit" d="M%.0f %.0fh16"/><text x="%.0f" y="%.0f">limit</text>`+"\n", x, bottom-10, x+22, bottom-5)
 }

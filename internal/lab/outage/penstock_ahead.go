@@ -1,0 +1,29 @@
+package main
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/algorithms/shared"
+	ratelimit "github.com/penstock-go/penstock/middleware"
+)
+
+// penstockAhead does not wait for Redis while a client is far from its limit.
+func penstockAhead(addr string, next http.Handler) (http.Handler, error) {
+	limiter, err := shared.New(redis.NewClient(&redis.Options{Addr: addr}), &shared.Options{
+		Ahead: 25, Prefix: "ahead", // apart from the other contestant
+	})
+	if err != nil {
+		return nil, err
+	}
+	limited, err := ratelimit.New(limiter, nil, ratelimit.Policy{
+		Name: "api", Limit: algorithms.TokenBucket(perSecond, time.Second),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return limited.Handler(next), nil
+}
