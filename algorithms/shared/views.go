@@ -55,11 +55,12 @@ type views struct {
 	shards [viewShards]viewShard
 	denied atomic.Uint64 // calls
 
-	ahead             int64        // per cent of each burst that may be admitted ahead; 0: nothing is
-	open              func() bool  // whether a circuit is open
-	offset            atomic.Int64 // µs: the clock of the latest answer, less the instant of it; 0: no answer yet
-	since, last, live atomic.Int64 // the census: see announced
-	charges           atomic.Int64 // under way
+	ahead             int64         // per cent of each burst that may be admitted ahead; 0: nothing is
+	open              func() bool   // whether a circuit is open
+	offset            atomic.Int64  // µs: the clock of the latest answer, less the instant of it; 0: no answer yet
+	since, last, live atomic.Int64  // the census: see announced
+	charges           atomic.Int64  // under way
+	sending           chan struct{} // an element for each charge that is on its way to Redis
 	asked             [aheadReasons]atomic.Uint64
 	overdrawn         atomic.Uint64 // units
 	asking            asking
@@ -98,7 +99,7 @@ type view struct {
 
 // newViews returns views without a layer below, which admit ahead per cent of each burst ahead.
 func newViews(maxKeys, ahead int, open func() bool) *views {
-	v := &views{start: time.Now(), ahead: int64(ahead), open: open}
+	v := &views{start: time.Now(), ahead: int64(ahead), open: open, sending: make(chan struct{}, maxSending)}
 	for i := range v.shards {
 		v.shards[i].most = (maxKeys + viewShards - 1) / viewShards
 		v.shards[i].keys, v.shards[i].settled = make(map[uint64]*view), -1

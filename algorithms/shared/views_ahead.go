@@ -43,8 +43,8 @@ import (
 	"github.com/penstock-go/penstock/algorithms/internal/step"
 )
 
-// maxCharges bounds the charges under way: callers who wait are the back-pressure.
-const maxCharges = 1024
+// maxCharges bounds the charges under way, each of which is a goroutine with some kilobytes. Beyond it, calls ask.
+const maxCharges = 16 << 10
 
 // An aheadReason is why a call asked Redis that could have been admitted ahead.
 type aheadReason int

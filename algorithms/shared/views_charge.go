@@ -2,7 +2,13 @@
 //
 // One charge per key is under way at a time, and units that come meanwhile join the next.
 // Charges wait until the end of a span of a few milliseconds, which is the same for all
-// keys: so those of many keys share a script, and a hot key costs one check per span.
+// keys: so those of many keys share a script, and a hot key costs one check per span. At most
+// maxSending charges are on their way to Redis. The others wait for them, and gather meanwhile. So
+// callers that take faster than Redis charges make charges larger: they do not wait, and do not fill
+// the queue in which charges have a deadline.
+//
+// Example: 64 callers take 600 000 units a second of 10 000 keys, and Redis makes 200 000 charges a
+// second. Each key has a charge that gathers for 50 ms, and is of 3 units.
 //
 // A charge is an ordinary take. If Redis denies it, the units are forced, so an overdraft is
 // debt. Charges go through the fallback: in an outage, its memory and its ledger count them,
@@ -21,8 +27,10 @@ import (
 	"github.com/penstock-go/penstock/algorithms/internal/step"
 )
 
-// gatherFor is the span in which charges gather.
-const gatherFor = 5 * time.Millisecond
+const (
+	gatherFor  = 5 * time.Millisecond // the span in which charges gather
+	maxSending = 1024                 // charges on their way to Redis
+)
 
 // fly starts the charges of a key. After close, the caller waits for them.
 func (v *views) fly(sh *viewShard, w *view) {
@@ -43,6 +51,7 @@ func (v *views) charge(sh *viewShard, w *view) {
 	defer v.charges.Add(-1)
 	for {
 		time.Sleep(gatherFor - v.now()%gatherFor)
+		v.sending <- struct{}{}
 		sh.mu.Lock()
 		units, limit := w.pending, *w.limit
 		w.pending, w.sent = 0, units > 0
@@ -51,6 +60,7 @@ func (v *views) charge(sh *viewShard, w *view) {
 			v.overdrawn.Add(uint64(units))
 			v.chargeUnits(sh, w, &limit, step.Force, units)
 		}
+		<-v.sending
 		sh.mu.Lock()
 		more := w.pending > 0
 		w.flies, w.sent = more, false
@@ -138,7 +148,7 @@ func (v *views) answered(sh *viewShard, w *view, c *call, asked time.Duration) {
 	}
 }
 
-// close waits for the charges under way: at most two deadlines, and a span.
+// close waits for the charges under way: at most two deadlines, and a span, for each maxSending of them.
 func (v *views) close() {
 	v.mu.Lock()
 	v.closed = true

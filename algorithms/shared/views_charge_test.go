@@ -1,0 +1,57 @@
+// How charges gather.
+
+package shared
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/penstock-go/penstock/algorithms"
+)
+
+// A crowdedLink counts the calls that are on their way at once, all calls, and their units.
+type crowdedLink struct {
+	layer
+	now, most, calls, units atomic.Int64
+}
+
+func (l *crowdedLink) allow(ctx context.Context, c *call) error {
+	n := l.now.Add(1)
+	defer l.now.Add(-1)
+	for most := l.most.Load(); n > most && !l.most.CompareAndSwap(most, n); most = l.most.Load() {
+	}
+	l.calls.Add(1)
+	l.units.Add(c.items[0].Cost)
+	return l.layer.allow(ctx, c)
+}
+
+// TestManyKeysAreAdmittedAhead: callers that take faster than Redis charges do not wait, at most maxSending charges are on
+// their way at once, several units join a charge, and each unit is charged.
+func TestManyKeysAreAdmittedAhead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const keys, rounds = 4 * maxSending, 8
+		limit := algorithms.TokenBucket(1_000, time.Hour)
+		v := aheadOf(1, 25, 2*keys, newStateStore(), 1, 4*time.Millisecond)[0]
+		link := &crowdedLink{layer: v.next}
+		v.next = link
+		for range rounds {
+			for key := range keys {
+				if d, _, waited := v.ask(1, checkOf(fmt.Sprint("usr=", key), limit, 1)); !d.Allowed || waited > 0 {
+					t.Fatalf("got %+v after %v, want an admission at once", d, waited)
+				}
+			}
+			time.Sleep(gatherFor)
+		}
+		v.close()
+		if most := link.most.Load(); most > maxSending {
+			t.Errorf("got %d charges on their way at once, want %d at most", most, maxSending)
+		}
+		if calls, units := link.calls.Load(), link.units.Load(); units != keys*rounds || calls > units/2 {
+			t.Errorf("got %d units in %d charges, want %d in at most half as many", units, calls, keys*rounds)
+		}
+	})
+}
