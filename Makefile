@@ -64,7 +64,7 @@ CROWDS := Conforms$$/^(Concurrency|Ownership)$$
 test-race: redis ## run the tests in which goroutines meet, with the race detector
 	@command -v $$(go env CC | cut -d ' ' -f 1) >/dev/null || { echo "make test-race: no C compiler: install gcc" >&2; exit 1; }
 	go test -race -shuffle=on -skip '$(SINGLE)|$(REPLAYS)' $(RACED)
-	go test -race -shuffle=on -run '$(CROWDS)' ./algorithms ./algorithms/shared
+	go test -race -shuffle=on -run '$(CROWDS)' ./algorithms/internal/tests ./algorithms/shared
 	@echo "make test-race: left out tests of one goroutine ($(SINGLE)) and long replays: make test runs them"
 	@echo "make test-race: $$(.ci/long count)"
 

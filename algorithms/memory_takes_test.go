@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"pgregory.net/rapid"
+	"github.com/penstock-go/penstock/internal/draw"
 )
 
 // TestTakesAreCalls: takes answers and stores as the general case does.
@@ -14,19 +14,19 @@ func TestTakesAreCalls(t *testing.T) {
 		TokenBucket(5, time.Second), TokenBucket(3, time.Minute).WithBurst(7), LeakyBucket(4, time.Second), FixedWindow(5, time.Second),
 		SlidingWindowCounter(6, time.Second), PerDay(9, nil),
 	}
-	rapid.Check(t, func(t *rapid.T) {
+	draw.Check(t, func(t *testing.T, v *draw.Values) {
 		now := time.Unix(1_700_000_000, 0)
 		o := &MemoryOptions{MaxKeys: 200, Now: func() time.Time { return now }}
 		short, general := NewMemory(o), NewMemory(o)
 		decided := 0
-		for range rapid.IntRange(1, 60).Draw(t, "calls") {
-			now = now.Add(time.Duration(rapid.IntRange(-50, 400).Draw(t, "ms")) * time.Millisecond)
-			checks := make([]Check, rapid.IntRange(2, maxTakes).Draw(t, "checks"))
+		for range v.Int(1, 60) {
+			now = now.Add(time.Duration(v.Int(-50, 400)) * time.Millisecond)
+			checks := make([]Check, v.Int(2, maxTakes))
 			policies := [maxTakes]string{"requests-x-of-each-tenant-per-day", "requests-y-of-each-tenant-per-day", "third", "fourth"} // the first two give equal hashes
 			for i := range checks {
 				checks[i] = Check{
-					Policy: policies[i], Key: fmt.Sprint("usr=", rapid.IntRange(0, 3).Draw(t, "key")),
-					Limit: rapid.SampledFrom(limits).Draw(t, "limit"), Cost: rapid.Int64Range(0, 4).Draw(t, "cost"),
+					Policy: policies[i], Key: fmt.Sprint("usr=", v.Int(0, 3)),
+					Limit: draw.Of(v, limits...), Cost: v.Int64(0, 4),
 				}
 			}
 			want := append([]Check(nil), checks...)

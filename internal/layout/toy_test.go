@@ -37,7 +37,7 @@ func TestAnAlgorithmIsAddedInFewFiles(t *testing.T) {
 	addToy(t, module)
 	run(t, module, "go", "generate", "./lua")
 	run(t, module, "go", "vet", "./algorithms/...")
-	out := run(t, module, "go", "test", "-v", "-run", "^Test(Memory|Redis)(Conforms|IsIdeal|AnswersAsMemory)$", "./algorithms", "./algorithms/shared")
+	out := run(t, module, "go", "test", "-v", "-run", "^Test(Memory|Redis)(Conforms|IsIdeal|AnswersAsMemory)$", "./algorithms/internal/tests", "./algorithms/shared")
 	for _, test := range []string{"TestMemoryConforms", "TestRedisConforms"} {
 		if !slices.ContainsFunc(strings.Split(out, "\n"), func(line string) bool {
 			return strings.Contains(line, "--- PASS: "+test+"/") && strings.Contains(line, "/toy")
@@ -55,7 +55,7 @@ func copyModule(t *testing.T, to string) {
 	t.Helper()
 	for _, part := range []string{
 		"algorithms", "lua", "headers", "keyfunc", "middleware",
-		"internal/keyaccess", "internal/lent", "internal/logwriter", "internal/longtest", "internal/luasource", "internal/redistest",
+		"internal/draw", "internal/keyaccess", "internal/lent", "internal/logwriter", "internal/longtest", "internal/luasource", "internal/redistest",
 	} {
 		if err := os.CopyFS(filepath.Join(to, part), os.DirFS(filepath.Join("../..", part))); err != nil {
 			t.Fatal(err)

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"pgregory.net/rapid"
+	"github.com/penstock-go/penstock/internal/draw"
 )
 
 // dated are periods whose turns are easily got wrong.
@@ -74,9 +74,9 @@ func TestCalendarsTurn(t *testing.T) {
 // over midnight.
 func TestCalendarsTurnWithTheDate(t *testing.T) {
 	zones := []string{"UTC", "Europe/Berlin", "America/Sao_Paulo", "Asia/Beirut", "Asia/Kolkata", "Australia/Lord_Howe", "Pacific/Kiritimati", "Pacific/Apia", "Africa/Casablanca"}
-	rapid.Check(t, func(t *rapid.T) {
-		c := CalendarNamed(rapid.SampledFrom([]string{"day", "week", "week-sunday", "week-thursday", "month", "quarter", "year"}).Draw(t, "unit"), rapid.SampledFrom(zones).Draw(t, "zone"))
-		at := rapid.Int64Range(1, MaxExact-1<<46).Draw(t, "at")
+	draw.Check(t, func(t *testing.T, v *draw.Values) {
+		c := CalendarNamed(draw.Of(v, "day", "week", "week-sunday", "week-thursday", "month", "quarter", "year"), draw.Of(v, zones...))
+		at := v.Int64(1, MaxExact-1<<46)
 		date := func(at int64) (year, month, day int) {
 			y, m, d := time.UnixMicro(at).In(c.zone).Date()
 			switch first, week := weekdays[c.Unit]; {

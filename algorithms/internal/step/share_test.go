@@ -9,33 +9,27 @@ import (
 	"testing"
 	"time"
 
-	"pgregory.net/rapid"
-
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/algorithms/internal/step"
+	"github.com/penstock-go/penstock/internal/draw"
 )
 
 // drawLimit draws any valid limit, small and round ones often, of up to a
 // billion a second, and large windows up to fifty million: faster ones are
 // rounded more.
-func drawLimit(t *rapid.T) algorithms.Limit {
-	window := time.Duration(rapid.OneOf(
-		rapid.SampledFrom([]int64{1_000, 1_000_000, 60_000_000, 3_600_000_000, 86_400_000_000}),
-		rapid.Int64Range(1_000, step.MaxWindow),
-	).Draw(t, "window, µs")) * time.Microsecond
-	requests := rapid.OneOf(rapid.Int64Range(1, 1_000), rapid.Int64Range(1, 1_000_000_000), rapid.Int64Range(1, 1_000_000_000_000)).Draw(t, "requests")
-	of := rapid.SampledFrom([]func(int64, time.Duration) algorithms.Limit{
-		algorithms.TokenBucket, algorithms.LeakyBucket, algorithms.SlidingWindowCounter,
-		algorithms.SlidingWindowLog, algorithms.FixedWindow,
-	}).Draw(t, "algorithm")
-	l := of(requests, window)
-	if l.Algorithm().Continuous() {
-		l = l.WithBurst(rapid.OneOf(rapid.Int64Range(1, 100), rapid.Int64Range(1, 1_000_000_000)).Draw(t, "burst"))
+func drawLimit(v *draw.Values) algorithms.Limit {
+	for {
+		window := time.Duration(draw.Of(v, 1_000, 1_000_000, 60_000_000, 3_600_000_000, 86_400_000_000, v.Int64(1_000, step.MaxWindow))) * time.Microsecond
+		requests := v.Int64(1, draw.Of(v, int64(1_000), 1_000_000_000, 1_000_000_000_000))
+		of := draw.Of(v, algorithms.TokenBucket, algorithms.LeakyBucket, algorithms.SlidingWindowCounter, algorithms.SlidingWindowLog, algorithms.FixedWindow)
+		l := of(requests, window)
+		if l.Algorithm().Continuous() {
+			l = l.WithBurst(v.Int64(1, draw.Of(v, int64(100), 1_000_000_000)))
+		}
+		if s := l.Step(); l.Validate() == nil && s.R <= 1_000*s.W && (requests <= 1_000_000_000 || s.R <= 50*s.W) {
+			return l
+		}
 	}
-	if s := l.Step(); l.Validate() != nil || s.R > 1_000*s.W || requests > 1_000_000_000 && s.R > 50*s.W {
-		t.Skip("not a valid limit, or a fast one")
-	}
-	return l
 }
 
 // A portion is num/den of a limit.
@@ -48,12 +42,12 @@ func (p portion) of(l algorithms.Limit) algorithms.Limit {
 }
 
 // drawPortion draws a portion, and how many of them there are.
-func drawPortion(t *rapid.T) (p portion, parts int64) {
-	if rapid.Bool().Draw(t, "by instances") {
-		n := rapid.Int64Range(1, 64).Draw(t, "instances")
+func drawPortion(v *draw.Values) (p portion, parts int64) {
+	if v.Bool() {
+		n := v.Int64(1, 64)
 		return portion{1, n}, n
 	}
-	percent := rapid.Int64Range(1, 100).Draw(t, "per cent")
+	percent := v.Int64(1, 100)
 	return portion{percent, 100}, 100 / percent
 }
 
@@ -63,9 +57,9 @@ func ratio(l algorithms.Limit) *big.Rat { return big.NewRat(l.Step().R, l.Step()
 func times(r *big.Rat, num, den int64) *big.Rat { return new(big.Rat).Mul(r, big.NewRat(num, den)) }
 
 func TestSharesAddUp(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		whole := drawLimit(t)
-		p, parts := drawPortion(t)
+	draw.Check(t, func(t *testing.T, v *draw.Values) {
+		whole := drawLimit(v)
+		p, parts := drawPortion(v)
 		part := p.of(whole)
 		if err := part.Validate(); err != nil && whole.Burst() <= 1_000_000_000 || part.Step().Bucket() && !part.Step().Exact() {
 			t.Fatalf("%v of %v is %v: inexact, or %v", p, whole, part, err)

@@ -33,7 +33,7 @@ type part struct {
 }
 
 var (
-	testSteps  = []string{"./algorithms/internal/step", "./algorithms", "./lua"}
+	testSteps  = []string{"./algorithms/internal/step", "./algorithms", "./algorithms/internal/tests", "./lua"}
 	testTwins  = []string{"-run", "TestRedisConforms|TestRedisAnswersAsMemory|TestLargeLog|TokenBucket", "./algorithms/shared"}
 	testShared = []string{"-short", "-parallel", "8", "./algorithms/shared"}
 	testAll    = []string{"./algorithms/shared", "./middleware"}

@@ -1,6 +1,6 @@
 // The rules of limiters, kept by Memory.
 
-package algorithms_test
+package tests
 
 import (
 	"testing"
@@ -18,12 +18,7 @@ func TestMemoryConforms(t *testing.T) {
 	s := limitertest.Memory()
 	s.Foreign = func(tb testing.TB, now func() time.Time) algorithms.Limiter {
 		tb.Helper()
-		l, err := shared.New(client, &shared.Options{Now: now, Deadline: time.Minute})
-		if err != nil {
-			tb.Fatal(err)
-		}
-		tb.Cleanup(func() { _ = l.Close() })
-		return l
+		return newShared(tb, client, now)
 	}
 	limitertest.Run(t, s)
 }
@@ -31,4 +26,15 @@ func TestMemoryConforms(t *testing.T) {
 func TestMemoryIsIdeal(t *testing.T) {
 	t.Parallel()
 	limitertest.Ideal(t, limitertest.Memory(), 40)
+}
+
+// newShared returns a shared limiter that ends with the test.
+func newShared(tb testing.TB, client shared.Client, now func() time.Time) *shared.Limiter {
+	tb.Helper()
+	l, err := shared.New(client, &shared.Options{Now: now, Deadline: time.Minute})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { _ = l.Close() })
+	return l
 }
