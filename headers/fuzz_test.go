@@ -9,18 +9,18 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/headers"
-	"pgregory.net/rapid"
+	"github.com/penstock-go/penstock/internal/draw"
 )
 
 // FuzzWrite lets the fuzzer choose the arguments that the property test draws.
 func FuzzWrite(f *testing.F) {
-	f.Fuzz(rapid.MakeFuzz(func(t *rapid.T) {
-		d, subjects, resp := drawResponse(t)
+	f.Fuzz(func(t *testing.T, data []byte) {
+		d, subjects, resp := drawResponse(t, draw.From(data))
 		h := write(d, resp)
 		if err := audit(d, subjects, resp, h); err != nil {
 			t.Fatalf("%v\n%s", err, dump(h))
 		}
-	}))
+	})
 }
 
 // FuzzNewQuota makes sure that NewQuota returns an error, or a quota that reads

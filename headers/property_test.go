@@ -8,27 +8,28 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/headers"
-	"pgregory.net/rapid"
+	"github.com/penstock-go/penstock/internal/draw"
 )
 
 // drawSubject draws a quota of any kind and a State that need not make sense. The
 // fields have to be well-formed and honest nevertheless.
-func drawSubject(t *rapid.T) subject {
+func drawSubject(t *testing.T, v *draw.Values) subject {
+	t.Helper()
 	c := headers.QuotaConfig{
-		Name:       rapid.StringOfN(rapid.RuneFrom(printable), 1, 64, -1).Draw(t, "name"),
-		Limit:      rapid.OneOf(rapid.Int64Range(0, 200), rapid.Int64Range(0, 999_999_999_999_999)).Draw(t, "limit"),
-		Continuous: rapid.Bool().Draw(t, "continuous"),
-		Unit:       rapid.SampledFrom([]string{"", "requests", "content-bytes", `a "b\`}).Draw(t, "unit"),
+		Name:       v.Text(printable, 1, 64),
+		Limit:      v.Int64(0, draw.Of(v, int64(200), 999_999_999_999_999)),
+		Continuous: v.Bool(),
+		Unit:       draw.Of(v, "", "requests", "content-bytes", `a "b\`),
 	}
 	switch {
-	case rapid.IntRange(0, 9).Draw(t, "kind") == 0:
+	case v.Int(0, 9) == 0:
 		c.Unit = "concurrent-requests"
 	case c.Continuous:
-		c.Requests = rapid.OneOf(rapid.Int64Range(1, 200), rapid.Int64Min(1)).Draw(t, "requests")
-		c.Window = drawWindow(t)
+		c.Requests = v.Int64(1, draw.Of(v, int64(200), math.MaxInt64))
+		c.Window = drawWindow(v)
 	default:
 		c.Requests = c.Limit
-		c.Window = drawWindow(t)
+		c.Window = drawWindow(v)
 	}
 	q, err := headers.NewQuota(c)
 	if err != nil {
@@ -36,54 +37,54 @@ func drawSubject(t *rapid.T) subject {
 	}
 	return subject{c, headers.State{
 		Quota:      q,
-		Denied:     rapid.Bool().Draw(t, "denied"),
-		Remaining:  rapid.OneOf(rapid.Int64Range(-1, 200), rapid.Int64Range(0, max(c.Limit, 1)), rapid.Int64()).Draw(t, "remaining"),
-		RetryAfter: drawWait(t, "retryAfter"),
-		ResetAfter: drawWait(t, "resetAfter"),
-		UnitAfter:  drawWait(t, "unitAfter"),
+		Denied:     v.Bool(),
+		Remaining:  draw.Of(v, v.Int64(-1, 200), v.Int64(0, max(c.Limit, 1)), v.Int64(math.MinInt64, math.MaxInt64)),
+		RetryAfter: drawWait(v),
+		ResetAfter: drawWait(v),
+		UnitAfter:  drawWait(v),
 	}}
 }
 
-var printable = func() []rune {
-	var runes []rune
-	for r := rune(0x20); r <= 0x7E; r++ {
-		runes = append(runes, r)
+// printable has the characters from space to tilde.
+var printable = func() string {
+	var all []byte
+	for c := byte(' '); c <= '~'; c++ {
+		all = append(all, c)
 	}
-	return runes
+	return string(all)
 }()
 
-func drawWindow(t *rapid.T) time.Duration {
-	return time.Duration(rapid.OneOf(
-		rapid.Int64Range(1, int64(5*time.Second)), rapid.Int64Range(1, int64(400*24*time.Hour)), rapid.Int64Min(1),
-	).Draw(t, "window"))
+func drawWindow(v *draw.Values) time.Duration {
+	return time.Duration(v.Int64(1, draw.Of(v, int64(5*time.Second), int64(400*24*time.Hour), math.MaxInt64)))
 }
 
-func drawWait(t *rapid.T, label string) time.Duration {
-	return time.Duration(rapid.OneOf(
-		rapid.Int64Range(0, int64(time.Minute)), rapid.Int64Range(0, int64(400*24*time.Hour)),
-		rapid.SampledFrom([]int64{0, 1, int64(time.Second), math.MaxInt64, math.MaxInt64 - 1, -1}), rapid.Int64(),
-	).Draw(t, label))
+func drawWait(v *draw.Values) time.Duration {
+	return time.Duration(draw.Of(v,
+		v.Int64(0, int64(time.Minute)), v.Int64(0, int64(400*24*time.Hour)),
+		draw.Of(v, 0, 1, int64(time.Second), math.MaxInt64, math.MaxInt64-1, -1), v.Int64(math.MinInt64, math.MaxInt64),
+	))
 }
 
 // drawResponse draws a response about some subjects, and a dialect.
-func drawResponse(t *rapid.T) (headers.Dialect, []subject, headers.Response) {
-	subjects := rapid.SliceOfN(rapid.Custom(drawSubject), 0, 5).Draw(t, "subjects")
+func drawResponse(t *testing.T, v *draw.Values) (headers.Dialect, []subject, headers.Response) {
+	t.Helper()
+	subjects := draw.Some(v.Int(0, 5), func() subject { return drawSubject(t, v) })
 	resp := headers.Response{
-		Denied:     rapid.Bool().Draw(t, "isDenied"),
-		RetryAfter: drawWait(t, "callRetryAfter"),
-		Now:        time.Unix(rapid.Int64Range(0, 1<<40).Draw(t, "now"), rapid.Int64Range(0, 999_999_999).Draw(t, "ns")),
+		Denied:     v.Bool(),
+		RetryAfter: drawWait(v),
+		Now:        time.Unix(v.Int64(0, 1<<40), v.Int64(0, 999_999_999)),
 	}
 	for _, s := range subjects {
 		resp.Quotas = append(resp.Quotas, s.state.Quota)
 		resp.States = append(resp.States, s.state)
 	}
-	return headers.Dialect(rapid.IntRange(0, 7).Draw(t, "dialect")), subjects, resp
+	return headers.Dialect(v.Int(0, 7)), subjects, resp
 }
 
 // TestWriteReadsBack has W23, W26 and W27 for any arguments.
 func TestWriteReadsBack(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		d, subjects, resp := drawResponse(t)
+	draw.Check(t, func(t *testing.T, v *draw.Values) {
+		d, subjects, resp := drawResponse(t, v)
 		h := write(d, resp)
 		if err := audit(d, subjects, resp, h); err != nil {
 			t.Fatalf("%v\n%s", err, dump(h))
@@ -94,8 +95,8 @@ func TestWriteReadsBack(t *testing.T) {
 // TestSources makes sure that Write changes no argument, and that the lines of a
 // second limiter do not change the lines of the first.
 func TestSources(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		d, _, resp := drawResponse(t)
+	draw.Check(t, func(t *testing.T, v *draw.Values) {
+		d, _, resp := drawResponse(t, v)
 		h := write(d, resp)
 		first := h.Clone()
 		states, quotas := slices.Clone(resp.States), slices.Clone(resp.Quotas)
@@ -126,9 +127,9 @@ func TestSources(t *testing.T) {
 // TestSpreadingClient has the promise behind r·w <= q·t: a client that spaces
 // r requests over t stays within the rate of the policy in every part of a window.
 func TestSpreadingClient(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		limit := rapid.Int64Range(1, 1000).Draw(t, "limit")
-		span := time.Duration(rapid.Int64Range(1, 3600).Draw(t, "seconds")) * time.Second
+	draw.Check(t, func(t *testing.T, v *draw.Values) {
+		limit := v.Int64(1, 1000)
+		span := time.Duration(v.Int64(1, 3600)) * time.Second
 		q := headers.QuotaConfig{Name: "a", Limit: limit, Requests: limit, Window: span}
 		quota, err := headers.NewQuota(q)
 		if err != nil {
@@ -136,8 +137,8 @@ func TestSpreadingClient(t *testing.T) {
 		}
 		h := write(headers.Draft, admitted(headers.State{
 			Quota:      quota,
-			Remaining:  rapid.Int64Range(1, limit).Draw(t, "remaining"),
-			ResetAfter: time.Duration(rapid.Int64Range(0, int64(span)).Draw(t, "reset")),
+			Remaining:  v.Int64(1, limit),
+			ResetAfter: time.Duration(v.Int64(0, int64(span))),
 		}))
 		limits, err := readLimits(h["Ratelimit"])
 		if err != nil || len(limits) != 1 {
@@ -152,8 +153,8 @@ func TestSpreadingClient(t *testing.T) {
 
 // TestOutsideFields makes sure that Write leaves the fields of other handlers alone.
 func TestOutsideFields(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		d, _, resp := drawResponse(t)
+	draw.Check(t, func(t *testing.T, v *draw.Values) {
+		d, _, resp := drawResponse(t, v)
 		h := http.Header{"Content-Type": {"text/plain"}, "Vary": {"Origin", "Accept"}, "Cache-Control": {"max-age=60"}}
 		want := dump(h)
 		d.Write(h, resp)

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/headers"
-	"pgregory.net/rapid"
+	"github.com/penstock-go/penstock/internal/draw"
 )
 
 // FuzzRead makes sure that no header makes Read panic or return impossible numbers.
@@ -49,17 +49,17 @@ func TestReadAnyDate(t *testing.T) {
 		"Mon, 02 Jan 2006 15:04:05 -0700", "Monday, 02-Jan-06 15:04:05 -0700", "2006-01-02T15:04:05Z07:00", "2006-01-02T15:04:05.000Z07:00",
 		"Mon Jan 02 2006 15:04:05 GMT-0700", "Mon Jan 02 2006 15:04:05 GMT-0700 (Somewhere)",
 	}
-	rapid.Check(t, func(t *rapid.T) {
-		want := time.Duration(rapid.IntRange(1, 40*365*86_400).Draw(t, "seconds")) * time.Second
-		zone := time.FixedZone("", 60*rapid.IntRange(-14*60, 14*60).Draw(t, "minutes"))
-		text := at.Add(want).In(zone).Format(rapid.SampledFrom(forms).Draw(t, "form"))
+	draw.Check(t, func(t *testing.T, v *draw.Values) {
+		want := time.Duration(v.Int(1, 40*365*86_400)) * time.Second
+		zone := time.FixedZone("", 60*v.Int(-14*60, 14*60))
+		text := at.Add(want).In(zone).Format(draw.Of(v, forms...))
 		for _, h := range []http.Header{{"Retry-After": {text}}, {"X-Ratelimit-Remaining": {"0"}, "X-Ratelimit-Reset": {text}}} {
 			if f := headers.Read(http.StatusTooManyRequests, h, at); f.From == "" || f.Wait != want {
 				t.Fatalf("%q: got %v from %q, want %v", text, f.Wait, f.From, want)
 			}
 		}
 		end := strings.LastIndexAny(text, "-+Z")
-		cut := text[:rapid.IntRange(0, end).Draw(t, "length")]
+		cut := text[:v.Int(0, end)]
 		if f := headers.Read(http.StatusTooManyRequests, http.Header{"Retry-After": {cut}}, at); f.From != "" && strings.ContainsAny(cut, ":") {
 			t.Fatalf("%q: got %v", cut, f.Wait)
 		}
@@ -80,8 +80,8 @@ func checkFields(t *testing.T, f headers.Fields) {
 
 // TestReadBack: Read and an independent reader read the same of what Write writes.
 func TestReadBack(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		_, _, resp := drawResponse(t)
+	draw.Check(t, func(t *testing.T, v *draw.Values) {
+		_, _, resp := drawResponse(t, v)
 		h := write(headers.Draft, resp)
 		items, err := readLimits(h["Ratelimit"])
 		policies, alsoErr := readPolicies(h["Ratelimit-Policy"])

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/headers"
-	"pgregory.net/rapid"
+	"github.com/penstock-go/penstock/internal/draw"
 )
 
 // TestScalars has the State that the scalars describe, and their values.
@@ -159,14 +159,14 @@ func TestScalarsTwice(t *testing.T) {
 
 // TestNearest compares the choice of the State with exact fractions.
 func TestNearest(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
+	draw.Check(t, func(t *testing.T, v *draw.Values) {
 		var states []headers.State
 		var least *big.Rat
 		want := 0
-		for i := range rapid.IntRange(1, 4).Draw(rt, "n") {
-			limit := rapid.OneOf(rapid.Int64Range(1, 6), rapid.Int64Range(1, 999_999_999_999_999)).Draw(rt, "q")
+		for i := range v.Int(1, 4) {
+			limit := v.Int64(1, draw.Of(v, int64(6), 999_999_999_999_999))
 			q := bucket(t, strconv.Itoa(i), limit, time.Minute)
-			r := rapid.Int64Range(0, limit).Draw(rt, "r")
+			r := v.Int64(0, limit)
 			states = append(states, headers.State{Quota: q, Remaining: r, ResetAfter: time.Duration(i) * time.Second})
 			if ratio := big.NewRat(r, limit); least == nil || ratio.Cmp(least) < 0 {
 				least, want = ratio, i
@@ -174,7 +174,7 @@ func TestNearest(t *testing.T) {
 		}
 		h := write(headers.SeparateFields, admitted(states...))
 		if got := h.Get("RateLimit-Reset"); got != strconv.Itoa(want) {
-			rt.Errorf("got State %s, want %d of %+v", got, want, states)
+			t.Errorf("got State %s, want %d of %+v", got, want, states)
 		}
 		// The same States, each by a middleware of its own.
 		h = http.Header{}
@@ -182,7 +182,7 @@ func TestNearest(t *testing.T) {
 			headers.SeparateFields.Write(h, admitted(s))
 		}
 		if got := h.Get("RateLimit-Reset"); got != strconv.Itoa(want) {
-			rt.Errorf("stacked: got State %s, want %d of %+v", got, want, states)
+			t.Errorf("stacked: got State %s, want %d of %+v", got, want, states)
 		}
 	})
 }

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"testing/iotest"
 
-	"pgregory.net/rapid"
+	"github.com/penstock-go/penstock/internal/draw"
 )
 
 func posted(kind, body string) *http.Request {
@@ -78,10 +78,10 @@ func TestJSONFieldReadsAsTheHandler(t *testing.T) {
 	key := JSONField("login", "account")
 	names := []string{`"account"`, `"Account"`, `"acc\u006funt"`, `"aKcount"`, `"account "`, `"x"`, `"{"`}
 	values := []string{`"a"`, `"b"`, `"\u0061"`, `7`, `null`, `{"account":"c"}`, `["account"]`, `"`, `}`}
-	rapid.Check(t, func(t *rapid.T) {
+	draw.Check(t, func(t *testing.T, v *draw.Values) {
 		var parts []string
-		for range rapid.IntRange(0, 4).Draw(t, "fields") {
-			parts = append(parts, rapid.SampledFrom(names).Draw(t, "name")+":"+rapid.SampledFrom(values).Draw(t, "value"))
+		for range v.Int(0, 4) {
+			parts = append(parts, draw.Of(v, names...)+":"+draw.Of(v, values...))
 		}
 		body := "{" + strings.Join(parts, ",") + "}"
 		var handler struct{ Account any }

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"pgregory.net/rapid"
+	"github.com/penstock-go/penstock/internal/draw"
 )
 
 var errBroken = errors.New("database is down")
@@ -104,8 +104,8 @@ func TestLongestHeader(t *testing.T) {
 
 // Text writes what the Keys write, whatever the value.
 func TestText(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		value := rapid.StringN(1, 50, 200).Draw(t, "value")
+	draw.Check(t, func(t *testing.T, v *draw.Values) {
+		value := v.Text("aZ09-._~ %|=+{}\"\\\x00\t\n\x7fé世🙂", 1, 50)
 		login := Custom("login", func(*http.Request) (string, error) { return value, nil })
 		user := User(userOf(Identity{ID: value}, true))
 		got, _, err := Join(login, user).Append(nil, &Request{Request: request("X-Tenant", value)})

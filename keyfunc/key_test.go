@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"pgregory.net/rapid"
+	"github.com/penstock-go/penstock/internal/draw"
 )
 
 // anyKey is a lookup that knows one account by every key.
@@ -29,10 +29,7 @@ func request(fields ...string) *http.Request {
 }
 
 // checkText fails unless s is kind=value in visible ASCII without braces.
-func checkText(t interface {
-	Helper()
-	Fatalf(string, ...any)
-}, s string) {
+func checkText(t *testing.T, s string) {
 	t.Helper()
 	kind, value, ok := strings.Cut(s, "=")
 	if !ok || kind == "" || value == "" {
@@ -157,13 +154,15 @@ func FuzzEscape(f *testing.F) {
 func TestJoinIsInjective(t *testing.T) {
 	type part struct{ header, value string }
 	// Few and awkward values, so that tuples are often nearly alike.
-	parts := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) part {
-		return part{
-			header: rapid.SampledFrom([]string{"A", "B", "A|B", "A%7CB"}).Draw(t, "header"),
-			value:  rapid.StringMatching(`[a|%={} 7C\x00]{1,4}|hdr\.a=a|a\|hdr\.b=b`).Draw(t, "value"),
-		}
-	}), 1, 3)
-	text := func(t *rapid.T, tuple []part) string {
+	parts := func(v *draw.Values) []part {
+		return draw.Some(v.Int(1, 3), func() part {
+			return part{
+				header: draw.Of(v, "A", "B", "A|B", "A%7CB"),
+				value:  draw.Of(v, v.Text("a|%={} 7C\x00", 1, 4), "hdr.a=a", "a|hdr.b=b"),
+			}
+		})
+	}
+	text := func(t *testing.T, tuple []part) string {
 		var keys []Key
 		for _, p := range tuple {
 			keys = append(keys, Custom("v", func(*http.Request) (string, error) { return p.value, nil }), Header(p.header))
@@ -177,8 +176,8 @@ func TestJoinIsInjective(t *testing.T) {
 		checkText(t, s)
 		return s
 	}
-	rapid.Check(t, func(t *rapid.T) {
-		a, b := parts.Draw(t, "a"), parts.Draw(t, "b")
+	draw.Check(t, func(t *testing.T, v *draw.Values) {
+		a, b := parts(v), parts(v)
 		same := len(a) == len(b)
 		for i := 0; same && i < len(a); i++ {
 			same = a[i] == b[i]

@@ -69,5 +69,14 @@ func (v *Values) Text(listed string, least, most int) string {
 	return string(text)
 }
 
+// Some returns n values of one.
+func Some[T any](n int, one func() T) []T {
+	all := make([]T, n)
+	for i := range all {
+		all[i] = one()
+	}
+	return all
+}
+
 // Of returns one of the values that are listed.
 func Of[T any](v *Values, listed ...T) T { return listed[v.next()%uint64(len(listed))] }

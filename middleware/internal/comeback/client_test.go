@@ -8,9 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"pgregory.net/rapid"
-
 	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/internal/draw"
 )
 
 // aSecond is a limit that has a unit in each second.
@@ -24,16 +23,16 @@ func at(now, wait int64) *place {
 // TestLinesFollowTheFormula: instants are the formula's to the µs.
 func TestLinesFollowTheFormula(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
-		limit := algorithms.TokenBucket(rapid.Int64Range(1, 1000).Draw(t, "requests"), time.Duration(rapid.Int64Range(1, 1e8).Draw(t, "µs"))*time.Microsecond)
+	draw.Check(t, func(t *testing.T, v *draw.Values) {
+		limit := algorithms.TokenBucket(v.Int64(1, 1000), time.Duration(v.Int64(1, 1e8))*time.Microsecond)
 		if limit.Validate() != nil {
-			t.Skip("no limit")
+			return
 		}
 		c, line, now := new(clients), new(big.Rat), int64(0)
-		for range rapid.IntRange(1, 60).Draw(t, "denials") {
-			now += rapid.Int64Range(0, 3_000_000).Draw(t, "pause")
-			p := at(now, rapid.Int64Range(1, 5_000_000).Draw(t, "wait"))
-			p.limit, p.cost = limit, rapid.Int64Range(1, 3).Draw(t, "cost")
+		for range v.Int(1, 60) {
+			now += v.Int64(0, 3_000_000)
+			p := at(now, v.Int64(1, 5_000_000))
+			p.limit, p.cost = limit, v.Int64(1, 3)
 			honest, end := new(big.Rat).SetInt64(p.honest), new(big.Rat).SetInt64(p.honest+maxLater.Microseconds())
 			apart := big.NewRat(p.cost*limit.Window().Microseconds(), limit.Requests())
 			if apart.Cmp(new(big.Rat).SetInt64(maxLater.Microseconds())) > 0 {
@@ -65,16 +64,16 @@ func TestLinesFollowTheFormula(t *testing.T) {
 // TestLoneClientHearsTheHonestWait: if it returns as told, or later, all of its denials are first ones.
 func TestLoneClientHearsTheHonestWait(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	draw.Check(t, func(t *testing.T, v *draw.Values) {
 		c, now := new(clients), int64(0)
-		for range rapid.IntRange(1, 50).Draw(t, "denials") {
-			p := at(now, rapid.Int64Range(0, 1e9).Draw(t, "wait"))
-			p.instances = rapid.Int64Range(1, 9).Draw(t, "instances")
+		for range v.Int(1, 50) {
+			p := at(now, v.Int64(0, 1e9))
+			p.instances = v.Int64(1, 9)
 			got := c.next(p)
 			if got != p.honest {
 				t.Fatalf("at %d: got %d, want the honest %d", now, got, p.honest)
 			}
-			now = got + rapid.SampledFrom([]int64{0, 1, 1_000, 900_000, 1e8}).Draw(t, "later")
+			now = got + draw.Of(v, int64(0), 1, 1_000, 900_000, 1e8)
 		}
 	})
 }
@@ -157,15 +156,15 @@ func TestLinesAreBounded(t *testing.T) {
 // TestExtremeLines: no limit that is valid overflows.
 func TestExtremeLines(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
-		limit := algorithms.TokenBucket(rapid.Int64Range(1, 1e9).Draw(t, "requests"), time.Duration(rapid.Int64Range(1, 407*86_400*1e6).Draw(t, "µs"))*time.Microsecond)
+	draw.Check(t, func(t *testing.T, v *draw.Values) {
+		limit := algorithms.TokenBucket(v.Int64(1, 1e9), time.Duration(v.Int64(1, 407*86_400*1e6))*time.Microsecond)
 		if limit.Validate() != nil {
-			t.Skip("no limit")
+			return
 		}
 		c := new(clients)
 		for range 5 {
-			p := at(rapid.Int64Range(0, 10*365*86_400*1e6).Draw(t, "now"), rapid.Int64Range(0, 814*86_400*1e6).Draw(t, "wait"))
-			p.limit, p.cost, p.instances = limit, rapid.Int64Range(1, 1e9).Draw(t, "cost"), rapid.Int64Range(1, 100_000).Draw(t, "instances")
+			p := at(v.Int64(0, 10*365*86_400*1e6), v.Int64(0, 814*86_400*1e6))
+			p.limit, p.cost, p.instances = limit, v.Int64(1, 1e9), v.Int64(1, 100_000)
 			if got := c.next(p); got < p.honest || got > p.honest+maxLater.Microseconds() {
 				t.Fatalf("got %d, want it within 30 s of %d", got, p.honest)
 			}

@@ -11,9 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"pgregory.net/rapid"
-
 	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/internal/draw"
 )
 
 // A fleet is a Memory that several instances share.
@@ -49,10 +48,10 @@ func tell(t *Table, limit algorithms.Limit, cost int64, wait, reset time.Duratio
 // TestFleetTellsAsOneInstance: four instances and one give the same instants, whatever the costs and pauses, as long as
 // all denials are of the limit's own grid of instants.
 func TestFleetTellsAsOneInstance(t *testing.T) {
-	rapid.Check(t, func(r *rapid.T) {
-		limit := algorithms.TokenBucket(rapid.SampledFrom([]int64{1, 5, 100}).Draw(r, "requests"), time.Second)
+	draw.Check(t, func(t *testing.T, v *draw.Values) {
+		limit := algorithms.TokenBucket(draw.Of(v, int64(1), 5, 100), time.Second)
 		unit := limit.Window().Microseconds() / limit.Requests()
-		pauses := rapid.SliceOfN(rapid.SampledFrom([]int64{0, 0, 1, 3, 17, 400}), 2, 60).Draw(r, "quarters of a unit")
+		pauses := draw.Some(v.Int(2, 60), func() int64 { return draw.Of(v, int64(0), 0, 1, 3, 17, 400) }) // quarters of a unit
 		synctest.Test(t, func(t *testing.T) {
 			shared := &fleet{Memory: algorithms.NewMemory(nil), instances: 4}
 			all := []*Table{New(shared), New(shared), New(shared), New(shared)}
@@ -72,28 +71,28 @@ func TestFleetTellsAsOneInstance(t *testing.T) {
 
 // TestFleetIsBounded: no denial returns earlier than honest, or more than 30 s later, whatever limits, costs, and waits are.
 func TestFleetIsBounded(t *testing.T) {
-	rapid.Check(t, func(r *rapid.T) {
+	draw.Check(t, func(t *testing.T, v *draw.Values) {
 		type denial struct {
 			pause, wait, reset time.Duration
 			cost               int64
 			limit              algorithms.Limit
 		}
 		var all []denial
-		for range rapid.IntRange(1, 40).Draw(r, "denials") {
+		for range v.Int(1, 40) {
 			d := denial{
-				pause: time.Duration(rapid.Int64Range(0, 3e6).Draw(r, "pause")) * time.Microsecond,
-				wait:  time.Duration(rapid.Int64Range(0, 2e9).Draw(r, "wait")) * time.Microsecond,
-				cost:  rapid.Int64Range(1, 1e9).Draw(r, "cost"),
+				pause: time.Duration(v.Int64(0, 3e6)) * time.Microsecond,
+				wait:  time.Duration(v.Int64(0, 2e9)) * time.Microsecond,
+				cost:  v.Int64(1, 1e9),
 			}
-			if rapid.Bool().Draw(r, "short") {
+			if v.Bool() {
 				d.wait, d.cost = d.wait%time.Second, d.cost%5+1
 			}
-			d.reset = d.wait + time.Duration(rapid.Int64Range(0, 1e8).Draw(r, "reset"))*time.Microsecond
-			window := time.Duration(rapid.Int64Range(1e4, 1e9).Draw(r, "window")) * time.Microsecond
-			requests := rapid.Int64Range(1, 1000).Draw(r, "requests")
-			d.limit = rapid.SampledFrom([]algorithms.Limit{
+			d.reset = d.wait + time.Duration(v.Int64(0, 1e8))*time.Microsecond
+			window := time.Duration(v.Int64(1e4, 1e9)) * time.Microsecond
+			requests := v.Int64(1, 1000)
+			d.limit = draw.Of(v,
 				algorithms.TokenBucket(requests, window), algorithms.SlidingWindowCounter(requests, window), algorithms.SlidingWindowLog(requests, window),
-			}).Draw(r, "limit")
+			)
 			if d.limit.Validate() == nil {
 				all = append(all, d)
 			}
@@ -114,17 +113,17 @@ func TestFleetIsBounded(t *testing.T) {
 
 // TestLoneClientOfAFleet: if it returns as told, or later, and is denied again, it hears the honest wait of the bucket each time.
 func TestLoneClientOfAFleet(t *testing.T) {
-	rapid.Check(t, func(r *rapid.T) {
-		requests := rapid.Int64Range(1, 300).Draw(r, "requests")
-		pauses := rapid.SliceOfN(rapid.Int64Range(0, 3_000), 1, 60).Draw(r, "ms")
-		costs := rapid.SliceOfN(rapid.Int64Range(1, 4), 60, 60).Draw(r, "costs")
+	draw.Check(t, func(t *testing.T, v *draw.Values) {
+		requests := v.Int64(1, 300)
+		pauses := draw.Some(v.Int(1, 60), func() int64 { return v.Int64(0, 3_000) }) // ms
+		cost := v.Int64(1, 4)
 		limit := algorithms.TokenBucket(requests, time.Minute).WithBurst(4)
 		synctest.Test(t, func(t *testing.T) {
 			shared := &fleet{Memory: algorithms.NewMemory(nil), instances: 3}
 			tables := []*Table{New(shared), New(shared), New(shared)}
 			for i, pause := range pauses {
 				time.Sleep(time.Duration(pause) * time.Millisecond)
-				check := []algorithms.Check{{Policy: "p", Key: "usr=1", Limit: limit, Cost: costs[0]}}
+				check := []algorithms.Check{{Policy: "p", Key: "usr=1", Limit: limit, Cost: cost}}
 				if err := shared.Allow(t.Context(), check); err != nil {
 					t.Fatal(err)
 				}
@@ -132,7 +131,7 @@ func TestLoneClientOfAFleet(t *testing.T) {
 				if d.Allowed {
 					continue
 				}
-				if got, want := tell(tables[i%3], limit, costs[0], d.RetryAfter, d.ResetAfter), d.RetryAfter.Microseconds(); got != want {
+				if got, want := tell(tables[i%3], limit, cost, d.RetryAfter, d.ResetAfter), d.RetryAfter.Microseconds(); got != want {
 					t.Fatalf("denial %d: got %d µs, want the honest %d", i, got, want)
 				}
 				time.Sleep(d.RetryAfter)

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/headers"
+	"github.com/penstock-go/penstock/internal/draw"
 	"github.com/penstock-go/penstock/middleware/internal/comeback"
-	"pgregory.net/rapid"
 )
 
 // left is the rest of a window, the wait without jitter.
@@ -114,10 +114,10 @@ func TestJitterCountsDown(t *testing.T) {
 }
 
 func TestJitterBounds(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		spread := time.Duration(rapid.Int64Min(1).Draw(t, "spread"))
-		jitter := comeback.Jitter(spread, rapid.String().Draw(t, "policy"), rapid.String().Draw(t, "client"),
-			rapid.Int64().Draw(t, "slot"))
+	draw.Check(t, func(t *testing.T, v *draw.Values) {
+		spread := time.Duration(v.Int64(1, math.MaxInt64))
+		policy, client := v.Text("aé|=\x00", 0, 20), v.Text("aé|=\x00", 0, 300)
+		jitter := comeback.Jitter(spread, policy, client, v.Int64(math.MinInt64, math.MaxInt64))
 		if jitter < 0 || jitter >= spread {
 			t.Errorf("got %v of %v", jitter, spread)
 		}

@@ -9,9 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"pgregory.net/rapid"
-
 	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/internal/draw"
 )
 
 // lineMax is the longest line in µs.
@@ -66,16 +65,16 @@ func (m *lineModel) slot(d *slotTest, now int64) int64 {
 // passed.
 func TestSlotsFollowTheFormula(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
-		limit := algorithms.TokenBucket(rapid.Int64Range(1, 1000).Draw(t, "requests"), time.Duration(rapid.Int64Range(1, 1e8).Draw(t, "µs"))*time.Microsecond)
+	draw.Check(t, func(t *testing.T, v *draw.Values) {
+		limit := algorithms.TokenBucket(v.Int64(1, 1000), time.Duration(v.Int64(1, 1e8))*time.Microsecond)
 		if limit.Validate() != nil {
-			t.Skip("no limit")
+			return
 		}
 		s, m, now := new(slots), lineModel{new(big.Rat), map[string]int64{}}, int64(0)
-		for range rapid.IntRange(1, 60).Draw(t, "denials") {
-			now += rapid.Int64Range(0, 3_000_000).Draw(t, "pause")
-			d := denied(fmt.Sprint(rapid.IntRange(0, 9).Draw(t, "client")), limit, rapid.Int64Range(1, 5_000_000).Draw(t, "wait"))
-			d.Cost = rapid.Int64Range(0, 3).Draw(t, "cost")
+		for range v.Int(1, 60) {
+			now += v.Int64(0, 3_000_000)
+			d := denied(fmt.Sprint(v.Int(0, 9)), limit, v.Int64(1, 5_000_000))
+			d.Cost = v.Int64(0, 3)
 			model := *d
 			model.Cost = max(d.Cost, 1)
 			want := m.slot(&model, now)
@@ -275,16 +274,16 @@ func TestPlacesOfManyInstances(t *testing.T) {
 // TestExtremeSlots: no limit that is valid overflows.
 func TestExtremeSlots(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
-		limit := algorithms.TokenBucket(rapid.Int64Range(1, 1e9).Draw(t, "requests"), time.Duration(rapid.Int64Range(1, 407*86_400*1e6).Draw(t, "µs"))*time.Microsecond)
+	draw.Check(t, func(t *testing.T, v *draw.Values) {
+		limit := algorithms.TokenBucket(v.Int64(1, 1e9), time.Duration(v.Int64(1, 407*86_400*1e6))*time.Microsecond)
 		if limit.Validate() != nil {
-			t.Skip("no limit")
+			return
 		}
 		s := new(slots)
 		for i := range 5 {
-			d := denied(fmt.Sprint(i), limit, rapid.Int64Range(0, 814*86_400*1e6).Draw(t, "wait"))
-			d.Cost, d.instances = rapid.Int64Range(0, 1e9).Draw(t, "cost"), rapid.Int64Range(1, 100_000).Draw(t, "instances")
-			now := rapid.Int64Range(0, 10*365*86_400*1e6).Draw(t, "now")
+			d := denied(fmt.Sprint(i), limit, v.Int64(0, 814*86_400*1e6))
+			d.Cost, d.instances = v.Int64(0, 1e9), v.Int64(1, 100_000)
+			now := v.Int64(0, 10*365*86_400*1e6)
 			if got, ok := d.of(s, now); ok && (got < d.wait() || got > 814*86_400*1e6+2*lineMax+11*365*86_400*1e6) {
 				t.Fatalf("got %d, want at least %d", got, d.wait())
 			}

@@ -10,9 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"pgregory.net/rapid"
-
 	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/internal/draw"
 )
 
 // A farStore is shared by instances. Its calls and answers take up to 40 ms each.
@@ -36,10 +35,10 @@ func (s *farStore) Allow(ctx context.Context, checks []algorithms.Check) error {
 
 // TestFleetCountsAllTenants: tenants that ask one instance each are counted by all of them, once.
 func TestFleetCountsAllTenants(t *testing.T) {
-	rapid.Check(t, func(r *rapid.T) {
+	draw.Check(t, func(t *testing.T, v *draw.Values) {
 		const stay = 5 * time.Second
-		weights := rapid.SliceOfN(rapid.Int64Range(1, 5), 3, 12).Draw(r, "weights")
-		offset := time.Duration(rapid.Int64Range(0, 5_000).Draw(r, "offset")) * time.Millisecond
+		weights := draw.Some(v.Int(3, 12), func() int64 { return v.Int64(1, 5) })
+		offset := time.Duration(v.Int64(0, 5_000)) * time.Millisecond
 		synctest.Test(t, func(t *testing.T) {
 			time.Sleep(offset) // windows begin at any time of an instance
 			store, all := &farStore{Memory: algorithms.NewMemory(nil)}, int64(0)

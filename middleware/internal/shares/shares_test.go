@@ -5,15 +5,14 @@ import (
 	"testing"
 	"time"
 
-	"pgregory.net/rapid"
-
 	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/internal/draw"
 )
 
 // TestAgreesWithAModel: a tenant is present from its last request for Stay, and at most a tenth longer.
 func TestAgreesWithAModel(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	draw.Check(t, func(t *testing.T, v *draw.Values) {
 		const stay = 5 * time.Second
 		table, now := New(stay), time.Duration(0)
 		type request struct {
@@ -21,9 +20,9 @@ func TestAgreesWithAModel(t *testing.T) {
 			weight int64
 		}
 		last := map[uint64]request{}
-		for range rapid.IntRange(1, 80).Draw(t, "requests") {
-			now += time.Duration(rapid.Int64Range(0, 3_000).Draw(t, "pause")) * time.Millisecond
-			id, weight := rapid.Uint64Range(0, 9).Draw(t, "tenant"), rapid.Int64Range(1, 5).Draw(t, "weight")
+		for range v.Int(1, 80) {
+			now += time.Duration(v.Int64(0, 3_000)) * time.Millisecond
+			id, weight := uint64(v.Int64(0, 9)), v.Int64(1, 5)
 			got, _ := table.Ask(id, weight, now)
 			last[id] = request{now, weight}
 			least, most := int64(0), int64(0)
@@ -87,17 +86,17 @@ func TestSharesAreExact(t *testing.T) {
 // TestEveryShareIsValid also for the largest weights, sums and limits.
 func TestEveryShareIsValid(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
-		requests, window := rapid.Int64Range(1, 1e9).Draw(t, "requests"), time.Duration(rapid.Int64Range(1, 407*86_400*1e6).Draw(t, "µs"))*time.Microsecond
-		limit := rapid.SampledFrom([]algorithms.Limit{
+	draw.Check(t, func(t *testing.T, v *draw.Values) {
+		requests, window := v.Int64(1, 1e9), time.Duration(v.Int64(1, 407*86_400*1e6))*time.Microsecond
+		limit := draw.Of(v,
 			algorithms.TokenBucket(requests, window), algorithms.FixedWindow(requests, window), algorithms.PerMonth(requests, nil), algorithms.Nobody(),
-		}).Draw(t, "limit")
+		)
 		if limit.Validate() != nil {
-			t.Skip("no limit")
+			return
 		}
-		weight := rapid.Int64Range(1, MaxWeight).Draw(t, "weight")
-		sum := rapid.Int64Range(weight, MaxWeight*(maxTenants+1)).Draw(t, "sum")
-		cost := rapid.Int64Range(0, 1e9).Draw(t, "cost")
+		weight := v.Int64(1, MaxWeight)
+		sum := v.Int64(weight, MaxWeight*(maxTenants+1))
+		cost := v.Int64(0, 1e9)
 		share := Of(limit, weight, sum, cost)
 		if err := share.Validate(); err != nil {
 			t.Fatalf("%v, %d/%d: %v: %v", limit, weight, sum, share, err)

@@ -9,17 +9,17 @@ import (
 	"testing"
 	"time"
 
-	"pgregory.net/rapid"
+	"github.com/penstock-go/penstock/internal/draw"
 )
 
 // TestSketch: counts are too high by their errors at most, and no key with more than a 128th is missing.
 func TestSketch(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draw.Check(t, func(t *testing.T, v *draw.Values) {
 		var tl tally
 		exact := make(map[uint64]uint64)
-		random := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
-		keys, adds := rapid.IntRange(1, 2000).Draw(t, "keys"), rapid.IntRange(1, 5000).Draw(t, "adds")
-		turn := rapid.IntRange(0, adds).Draw(t, "turn")
+		random := rand.New(rand.NewPCG(v.Uint64(), 0))
+		keys, adds := v.Int(1, 2000), v.Int(1, 5000)
+		turn := v.Int(0, adds)
 		for i := range adds {
 			now := time.Second
 			if i >= turn {
