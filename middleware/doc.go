@@ -12,7 +12,7 @@
 //	choose an algorithm                       algorithms
 //	count in all instances                    algorithms/shared
 //	say who is counted; behind a proxy        keyfunc; Options.ClientIP
-//	give plans their limits                   Policy.Tiers, example_plans_test.go
+//	give plans their limits                   Policy.Tiers, prommetrics/example_plans_test.go
 //	load limits from a database               Policy.LimitOf
 //	count tokens, bytes or seconds            Policy.Cost, Settle
 //	count failed logins only                  Policy.ChargeIf

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -132,7 +133,7 @@ func ExampleMiddleware_Handler_body() {
 
 // A misconfiguration that only requests show.
 func ExampleMiddleware_Findings() {
-	limited := ratelimit.Must(ratelimit.New(algorithms.NewMemory(nil), &ratelimit.Options{Logger: quiet}, ratelimit.Policy{
+	limited := ratelimit.Must(ratelimit.New(algorithms.NewMemory(nil), &ratelimit.Options{Logger: slog.New(slog.DiscardHandler)}, ratelimit.Policy{
 		Name: "export", Limit: algorithms.TokenBucket(10, time.Minute), Cost: func(*http.Request) int64 { return 50 },
 	}))
 	limited.Handler(http.NotFoundHandler()).ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil))

@@ -18,6 +18,16 @@ import (
 	"github.com/penstock-go/penstock/middleware"
 )
 
+// A hundred requests per minute from each client address, counted in this process.
+func Example_smallest() {
+	perIP := ratelimit.Must(ratelimit.New(algorithms.NewMemory(nil), nil, ratelimit.Policy{
+		Name: "api", Limit: algorithms.SlidingWindowCounter(100, time.Minute),
+	}))
+	r := chi.NewRouter()
+	r.Use(perIP.Handler)
+	_ = r
+}
+
 // Each client address may call a handler twice at once, and twice per minute in the long run.
 func Example() {
 	limiter := algorithms.NewMemory(nil)

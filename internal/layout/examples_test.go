@@ -16,7 +16,7 @@ func TestPackageCommentsNameFilesOfExamples(t *testing.T) {
 			file = folder + "/limitertest.go"
 		}
 		comment, _, _ := strings.Cut(string(read(t, "../../"+file)), "\npackage ")
-		names := regexp.MustCompile(`example_\w+_test\.go`).FindAllString(comment, -1)
+		names := regexp.MustCompile(`[\w/]*example_\w+_test\.go`).FindAllString(comment, -1)
 		for _, name := range names {
 			if !exists(t, folder+"/"+name) {
 				t.Errorf("%s names %s, which does not exist", file, name)

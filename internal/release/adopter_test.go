@@ -103,7 +103,7 @@ func TestAdopter(t *testing.T) {
 	run("vet", "./...")
 	run("mod", "verify")
 	wantNone(t, filepath.Join(home, "go.sum"))
-	run("mod", "tidy") // It adds the sums of what the tests of imported packages use, ours too. No build needs them.
+	run("mod", "tidy") // It adds the sums of what the tests of algorithms/shared use. No build needs them.
 	wantNone(t, filepath.Join(home, "go.mod"))
 }
 

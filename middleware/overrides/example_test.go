@@ -5,12 +5,15 @@ package overrides_test
 import (
 	"context"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/algorithms/shared"
+	"github.com/penstock-go/penstock/keyfunc"
 	ratelimit "github.com/penstock-go/penstock/middleware"
 	"github.com/penstock-go/penstock/middleware/overrides"
 )
@@ -30,6 +33,39 @@ func Example() {
 	// usr=1 "" token-bucket
 	// usr=42 "" token-bucket
 	// usr=13 "banned"
+}
+
+// A client gets a limit of its own while the service runs, and responses advertise it. Several instances use
+// NewRedis.
+func Example_advertised() {
+	limiter := algorithms.NewMemory(nil)
+	table := overrides.NewMemory()
+	limited := ratelimit.Must(ratelimit.New(limiter, &ratelimit.Options{Overrides: table}, ratelimit.Policy{
+		Name: "reports", Key: keyfunc.IP(nil), Limit: algorithms.TokenBucket(1, time.Minute),
+	}))
+	h := limited.Handler(http.NotFoundHandler())
+	ask := func() {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequest("GET", "/", nil))
+		fmt.Println(w.Code, w.Header().Get("RateLimit-Policy"))
+	}
+
+	ask()
+	ask()
+	ctx := context.Background()
+	err := table.Set(ctx, "reports", "ip=192.0.2.1", ratelimit.Override{Limit: algorithms.TokenBucket(100, time.Minute)})
+	fmt.Println(err)
+	ask()
+	err = table.Set(ctx, "reports", "ip=192.0.2.1", ratelimit.Override{Mode: ratelimit.ModeBanned, Until: time.Now().Add(time.Hour)})
+	fmt.Println(err)
+	ask()
+	// Output:
+	// 404 "reports";q=1;w=60
+	// 429 "reports";q=1;w=60
+	// <nil>
+	// 404 "reports";q=100;w=60
+	// <nil>
+	// 429 "reports";q=1;w=60
 }
 
 // The mode of all policies is a switch for the worst case. Keys and policies with an override of their own ignore it.

@@ -36,7 +36,7 @@ var (
 	testSteps  = []string{"./algorithms/internal/step", "./algorithms", "./algorithms/internal/tests", "./lua"}
 	testTwins  = []string{"-run", "TestRedisConforms|TestRedisAnswersAsMemory|TestLargeLog|TokenBucket", "./algorithms/shared"}
 	testShared = []string{"-short", "-parallel", "8", "./algorithms/shared"}
-	testAll    = []string{"./algorithms/shared", "./middleware"}
+	testAll    = []string{"./algorithms/shared", "./middleware", "./middleware/internal/tests"}
 )
 
 var parts = []part{

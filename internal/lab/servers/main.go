@@ -26,7 +26,7 @@ import (
 
 // packages has the packages whose tests depend most on the server.
 var packages = []string{
-	"algorithms", "algorithms/shared", "middleware/overrides", "middleware", "lua", "internal/redistest",
+	"algorithms/internal/tests", "algorithms/shared", "middleware/overrides", "middleware/internal/tests", "lua", "internal/redistest",
 }
 
 func main() {
