@@ -176,7 +176,7 @@ func TestCorpus(t *testing.T) {
 func checkSample(t *testing.T, name, text string, want sample) {
 	t.Helper()
 	p := parser{sampled: true}
-	var got entry
+	var got *entry
 	var err error
 	for range 2 { // the first reading is the sample
 		for line := range strings.Lines(text) {
@@ -213,7 +213,7 @@ func FuzzClient(f *testing.F) {
 			if err != nil || strings.ContainsAny(line, "\\\x1b") { // an escape may be part of a name
 				continue
 			}
-			checkClient(t, &got, line)
+			checkClient(t, got, line)
 		}
 	})
 }
@@ -253,7 +253,7 @@ func FuzzPlaces(f *testing.F) {
 			line = string(wrapped)
 		}
 		var p parser
-		var got entry
+		var got *entry
 		var err error
 		for part := range strings.Lines(line) {
 			got, err = p.parse([]byte(part))

@@ -35,11 +35,10 @@ type engine struct {
 	verdict  ratelimit.Verdict
 	asked    []asked // the checks of the request
 	settles  bool    // some of them may be settled
-	pending  queue[settlement]
-	planned  int64 // settlements so far
-	stray    bool  // no route serves the request
-	strays   int   // such requests that met no policy
-	unknown  int   // requests that count as ip=unknown
+	pending  queue   // of settlements
+	stray    bool    // no route serves the request
+	strays   int     // such requests that met no policy
+	unknown  int     // requests that count as ip=unknown
 }
 
 // asked is a check that the limiter answered.

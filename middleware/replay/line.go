@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"net/url"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -64,19 +65,23 @@ var (
 
 var mark = []byte("\xef\xbb\xbf") // a byte-order mark
 
+// entries are those that the engine has decided: making one for each line would double the
+// garbage of a replay.
+var entries = sync.Pool{New: func() any { return new(entry) }}
+
 // parse reads a line of any format. The entry shares no memory with text.
-func (p *parser) parse(text []byte) (entry, error) {
-	l := entry{Cost: -1}
-	text = bytes.TrimSpace(bytes.TrimPrefix(text, mark))
-	err := p.parseAny(&l, text)
+func (p *parser) parse(text []byte) (*entry, error) {
+	l := entries.Get().(*entry)
+	*l = entry{Cost: -1}
+	err := p.parseAny(l, bytes.TrimSpace(bytes.TrimPrefix(text, mark)))
 	if err == nil && l.inner != "" && l.Method == "" {
 		wrapped := l.inner
-		l = entry{Cost: -1}
-		err = p.parseAny(&l, bytes.TrimSpace([]byte(wrapped)))
+		*l = entry{Cost: -1}
+		err = p.parseAny(l, bytes.TrimSpace([]byte(wrapped)))
 	}
 	l.inner = ""
 	if err == nil {
-		p.setDuration(&l)
+		p.setDuration(l)
 		err = l.check()
 	}
 	return l, err

@@ -60,7 +60,7 @@ func TestLinesOfOneSecondAreNotHeld(t *testing.T) {
 		}
 		l.sources[0].order.most = mostHeld
 		lines, before := 0, inUse()
-		if err := l.each(t.Context(), func(all []entry) error { lines += len(all); return nil }); err != nil {
+		if err := l.each(t.Context(), func(all []*entry) error { lines += len(all); return nil }); err != nil {
 			t.Fatal(err)
 		}
 		if c.heap > before+mostHeap || lines != want || l.late > 0 {

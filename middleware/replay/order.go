@@ -6,8 +6,6 @@
 
 package replay
 
-import "container/heap"
-
 const (
 	micros = 1_000_000 // in a second
 	within = 60        // seconds that a line may be out of order
@@ -15,45 +13,64 @@ const (
 	maxHeld = 32 << 20 // bytes that the orders of all files hold together
 )
 
-// An order is a heap of places, and the lines at these places.
-type order struct {
-	most   int // bytes to hold; one line is always held
-	places queue[place]
-	lines  []entry
-	free   []uint32 // in lines
-	held   int      // bytes
-	newest int64    // second of a line so far
-	floor  int64    // µs: no line that is emitted from now on is earlier
-	added  int64    // lines so far
-	late   int      // lines that came after a later line was emitted
+// A queue is a heap, the earliest first. What has one instant keeps its order.
+type queue struct {
+	places []place
+	added  int64
 }
 
-// A place is where a line is held.
+// A place is where a line or a settlement waits.
 type place struct {
-	turn
-	line uint32
+	at, number int64
+	what       any // a pointer, which takes no allocation
 }
 
-// A turn orders by instants, and by numbers what has one instant.
-type turn struct{ at, number int64 }
-
-func (t turn) when() turn { return t }
-
-// A queue is a heap, the earliest first.
-type queue[T interface{ when() turn }] []T
-
-func (q queue[T]) Len() int { return len(q) }
-func (q queue[T]) Less(i, j int) bool {
-	a, b := q[i].when(), q[j].when()
-	return a.at < b.at || a.at == b.at && a.number < b.number
+func (p *place) before(other *place) bool {
+	return p.at < other.at || p.at == other.at && p.number < other.number
 }
-func (q queue[T]) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
-func (q *queue[T]) Push(x any)   { *q = append(*q, *x.(*T)) }
-func (q *queue[T]) Pop() any {
-	last := len(*q) - 1
-	clear((*q)[last:]) // of its texts
-	*q = (*q)[:last]
-	return nil // callers read the first before
+
+// due reports whether the first is not later than an instant.
+func (q *queue) due(instant int64) bool { return len(q.places) > 0 && q.places[0].at <= instant }
+
+func (q *queue) push(at int64, what any) {
+	q.added++
+	q.places = append(q.places, place{at, q.added, what})
+	for i := len(q.places) - 1; i > 0; {
+		parent := (i - 1) / 2
+		if q.places[parent].before(&q.places[i]) {
+			break
+		}
+		q.places[parent], q.places[i] = q.places[i], q.places[parent]
+		i = parent
+	}
+}
+
+// pop removes the first. There must be one.
+func (q *queue) pop() place {
+	last := len(q.places) - 1
+	first := q.places[0]
+	q.places[0], q.places[last] = q.places[last], place{}
+	q.places = q.places[:last]
+	for i, next := 0, 0; ; i = next {
+		for child := 2*i + 1; child <= 2*i+2 && child < last; child++ {
+			if q.places[child].before(&q.places[next]) {
+				next = child
+			}
+		}
+		if next == i {
+			return first
+		}
+		q.places[i], q.places[next] = q.places[next], q.places[i]
+	}
+}
+
+// An order holds lines until no earlier one may come.
+type order struct {
+	most  int // bytes to hold; one line is always held
+	lines queue
+	held  int   // bytes
+	floor int64 // µs: no line that is taken from now on is earlier
+	late  int   // lines that came after a later line was taken
 }
 
 // size returns the bytes that a held line takes, with its place.
@@ -62,47 +79,29 @@ func (l *entry) size() int {
 	return fixed + len(l.Address) + len(l.User) + len(l.Method) + len(l.Path) + settlement*len(l.Settled)
 }
 
-// add takes a line, and emits the lines that are now due. A line that comes too late
-// gets the earliest time that is left.
-func (o *order) add(l *entry, emit func(*entry)) {
+// add holds a line. One that comes too late gets the earliest time that is left.
+func (o *order) add(l *entry) {
 	if l.Time < o.floor {
 		o.late++
 		l.Time = o.floor
-		emit(l) // at once: after a clock went back by hours, all of the rest is late
-		return
 	}
-	o.hold(l)
-	if second := l.Time / micros; second > o.newest {
-		o.newest = second
-		o.floor = max(o.floor, (second-within)*micros)
-	}
-	for len(o.places) > 0 && o.places[0].at < o.floor || o.held > o.most && len(o.places) > 1 {
-		o.emitFirst(emit)
-	}
-}
-
-// hold puts a line into the heap.
-func (o *order) hold(l *entry) {
-	var at uint32
-	if n := len(o.free); n > 0 {
-		at, o.free = o.free[n-1], o.free[:n-1]
-		o.lines[at] = *l
-	} else {
-		at, o.lines = uint32(len(o.lines)), append(o.lines, *l)
-	}
+	o.lines.push(l.Time, l)
 	o.held += l.size()
-	o.added++
-	heap.Push(&o.places, &place{turn{l.Time, o.added}, at})
+	o.floor = max(o.floor, (l.Time/micros-within)*micros)
 }
 
-// emitFirst emits the earliest line. The line is valid until emit returns.
-func (o *order) emitFirst(emit func(*entry)) {
-	first := o.places[0]
-	heap.Pop(&o.places)
-	l := &o.lines[first.line]
+// due reports whether a line can be taken before more come.
+func (o *order) due() bool {
+	return o.lines.due(o.floor) || o.held > o.most && len(o.lines.places) > 1
+}
+
+// take returns the earliest line, nil if none is held.
+func (o *order) take() *entry {
+	if len(o.lines.places) == 0 {
+		return nil
+	}
+	l := o.lines.pop().what.(*entry)
 	o.held -= l.size()
 	o.floor = max(o.floor, l.Time)
-	emit(l)
-	*l = entry{}
-	o.free = append(o.free, first.line)
+	return l
 }

@@ -91,8 +91,8 @@ func TestParse(t *testing.T) {
 		var p parser
 		for range 2 { // the second line has the remembered time
 			got, err := p.parse([]byte("  " + tt.text + "\r\n"))
-			if err != nil || !same(got, tt.want) {
-				t.Errorf("%s: got %+v and %v, want %+v", tt.name, got, err, tt.want)
+			if err != nil || !same(*got, tt.want) {
+				t.Errorf("%s: got %+v and %v, want %+v", tt.name, *got, err, tt.want)
 			}
 		}
 	}

@@ -31,13 +31,12 @@ type replay struct {
 const fewDenied = 0.05 // of clients: where a curve begins
 
 // decide serves lines by the engine.
-func (p *replay) decide(lines []entry) error {
+func (p *replay) decide(lines []*entry) error {
 	if n := p.history.keys.n; n >= 2*p.keys {
 		p.keys = max(1, n)
 		debug.SetGCPercent(garbagePercent(n))
 	}
-	for i := range lines {
-		l := &lines[i]
+	for _, l := range lines {
 		v := p.engine.decide(l)
 		p.count(l, &v)
 		if p.report.Requests%1_000_000 == 0 {
@@ -46,6 +45,7 @@ func (p *replay) decide(lines []entry) error {
 		if err := p.keep(l); err != nil {
 			return err
 		}
+		entries.Put(l)
 	}
 	return nil
 }

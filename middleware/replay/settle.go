@@ -3,7 +3,6 @@
 package replay
 
 import (
-	"container/heap"
 	"context"
 	"time"
 
@@ -12,25 +11,24 @@ import (
 
 // A settlement is due at an instant. A hold is renewed until its end, and returned then.
 type settlement struct {
-	turn
 	end   int64 // µs; 0 for all others
 	check algorithms.Check
 }
 
 // settleUntil makes the settlements that are due at an instant.
 func (e *engine) settleUntil(instant int64) {
-	for len(e.pending) > 0 && e.pending[0].at <= instant {
-		s := e.pending[0]
-		heap.Pop(&e.pending)
-		e.now = max(e.now, s.at)
-		if s.end > 0 && s.at < s.end {
+	for e.pending.due(instant) {
+		next := e.pending.pop()
+		s := next.what.(*settlement)
+		e.now = max(e.now, next.at)
+		if s.end > 0 && next.at < s.end {
 			s.check.Op = algorithms.Renew
 		} else if s.end > 0 {
 			s.check.Op = algorithms.Return
 		}
 		e.make(s.check)
-		if s.at < s.end {
-			e.hold(s.check, s.at, s.end)
+		if next.at < s.end {
+			e.hold(s.check, next.at, s.end)
 		}
 	}
 }
@@ -41,8 +39,7 @@ func (e *engine) make(c algorithms.Check) {
 }
 
 func (e *engine) plan(at, end int64, c algorithms.Check) {
-	e.planned++
-	heap.Push(&e.pending, &settlement{turn{at, e.planned}, end, c})
+	e.pending.push(at, &settlement{end, c})
 }
 
 // settle plans the settlements of an admitted request.

@@ -37,17 +37,15 @@ type log struct {
 
 // A source is one file.
 type source struct {
-	log     *log
-	name    string
-	file    *os.File
-	text    *bufio.Reader
-	line    int
-	parser  parser
-	order   order
-	ready   []entry // in order
-	at      int     // in ready
-	ended   bool    // the file has no more lines
-	drained bool    // and none is held
+	log    *log
+	name   string
+	file   *os.File
+	text   *bufio.Reader
+	line   int
+	parser parser
+	order  order
+	ended  bool   // the file has no more lines
+	next   *entry // the earliest line that is left; nil: none, or not known yet
 }
 
 // openLog opens files by their names; "-" is the standard input. The error names every
@@ -140,10 +138,10 @@ func (l *log) close() {
 // each passes all lines in the order of their times to do, in batches that another
 // goroutine parses meanwhile. It ends early with the error of ctx, of a file or of do, and
 // then does not wait for a read that blocks.
-func (l *log) each(ctx context.Context, do func([]entry) error) error {
+func (l *log) each(ctx context.Context, do func([]*entry) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	batches := make(chan []entry, 8)
+	batches := make(chan []*entry, 8)
 	done := make(chan error, 1)
 	go func() {
 		defer close(batches)
@@ -165,13 +163,13 @@ func (l *log) each(ctx context.Context, do func([]entry) error) error {
 }
 
 // merge sends the lines of all sources, the earliest first.
-func (l *log) merge(ctx context.Context, batches chan<- []entry) error {
-	var lines []entry
+func (l *log) merge(ctx context.Context, batches chan<- []*entry) error {
+	var lines []*entry
 	size := 0
 	send := func() error {
 		select {
 		case batches <- lines:
-			lines, size = make([]entry, 0, batch), 0
+			lines, size = make([]*entry, 0, batch), 0
 			return nil
 		case <-ctx.Done():
 			return context.Cause(ctx)
@@ -190,16 +188,16 @@ func (l *log) merge(ctx context.Context, batches chan<- []entry) error {
 			if err := s.fill(); err != nil {
 				return err
 			}
-			if s.at < len(s.ready) && (first == nil || s.ready[s.at].Time < first.ready[first.at].Time) {
+			if s.next != nil && (first == nil || s.next.Time < first.next.Time) {
 				first = s
 			}
 		}
 		if first == nil {
 			break
 		}
-		lines = append(lines, first.ready[first.at])
-		size += first.ready[first.at].size()
-		first.at++
+		lines = append(lines, first.next)
+		size += first.next.size()
+		first.next = nil
 		if len(lines) >= batch || size >= batched {
 			if err := send(); err != nil {
 				return err
@@ -212,57 +210,53 @@ func (l *log) merge(ctx context.Context, batches chan<- []entry) error {
 	return send()
 }
 
-// fill reads on until a line is ready, or the source ends.
+// fill reads on until it is certain which line is the next, or the source ends.
 func (s *source) fill() error {
-	if s.at < len(s.ready) || s.drained {
-		return nil
+	for s.next == nil && !s.ended && !s.order.due() {
+		if err := s.read(); err != nil {
+			return err
+		}
 	}
-	s.ready, s.at = s.ready[:0], 0
-	emit := func(l *entry) { s.ready = append(s.ready, *l) }
-	for len(s.ready) == 0 && s.ended {
-		if len(s.order.places) == 0 {
-			s.drained = true
-			return nil
-		}
-		s.order.emitFirst(emit)
-	}
-	for len(s.ready) == 0 {
-		text, err := s.text.ReadSlice('\n')
-		s.line++
-		for err == bufio.ErrBufferFull {
-			_, err = s.text.ReadSlice('\n')
-			text = []byte("more than 64 KB")
-		}
-		if err != nil && !ends(err) {
-			return fmt.Errorf("%s:%d: %w", s.name, s.line, err)
-		}
-		if err != nil && (len(text) > 0 || err != io.EOF) && !bytes.HasSuffix(text, []byte("}")) {
-			s.log.unfinished = append(s.log.unfinished, s.name) // what is left of a line may be wrong
-		} else if len(bytes.TrimSpace(text)) > 0 {
-			s.add(text, emit)
-		}
-		if err != nil {
-			s.ended = true
-			return s.fill()
-		}
+	if s.next == nil {
+		s.next = s.order.take()
 	}
 	return nil
 }
 
-func (s *source) add(text []byte, emit func(*entry)) {
+// read reads a line.
+func (s *source) read() error {
+	text, err := s.text.ReadSlice('\n')
+	s.line++
+	for err == bufio.ErrBufferFull {
+		_, err = s.text.ReadSlice('\n')
+		text = []byte("more than 64 KB")
+	}
+	if err != nil && !ends(err) {
+		return fmt.Errorf("%s:%d: %w", s.name, s.line, err)
+	}
+	s.ended = err != nil
+	if s.ended && (len(text) > 0 || err != io.EOF) && !bytes.HasSuffix(text, []byte("}")) {
+		s.log.unfinished = append(s.log.unfinished, s.name) // what is left of a line may be wrong
+	} else if text = bytes.TrimSpace(text); len(text) > 0 {
+		s.add(text)
+	}
+	return nil
+}
+
+// add parses a line, which is good, bad or no request.
+func (s *source) add(text []byte) {
 	l, err := s.parser.parse(text)
 	if err == errNone {
 		return
 	}
 	s.log.lines++
 	if err == nil {
-		s.order.add(&l, emit)
+		s.order.add(l)
 		return
 	}
 	s.log.bad++
 	if len(s.log.shown) < badShown {
 		const most = 100
-		text = bytes.TrimSpace(text)
 		if len(text) > most {
 			text = append(bytes.Clone(text[:most]), "..."...)
 		}
