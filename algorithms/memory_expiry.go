@@ -9,8 +9,8 @@
 // 20 000 records, and goes round them in 10 s.
 //
 // A call of a known key counts for an eighth of a new key, so keys also go while no new keys come. A quiet service
-// makes few calls, so a call also makes the sweeps of each tenth of a second since the shard's last sweep, up to four, and
-// those of another shard. Example: at 200 calls per second, each of 64 shards receives three or more, and looks at 1 280
+// makes few calls, so a call also makes the sweeps of each tenth of a second since the shard's last sweep, up to four and
+// up to one round, and those of another shard. Example: at 200 calls per second, each of 64 shards receives three or more, and looks at 1 280
 // records. So the Memory looks at a million records in 12 s.
 //
 // A key lingers for a second after it has expired: making its record again costs more than finding it, and a key under a fast limit expires
@@ -71,9 +71,10 @@ func (sh *shard) tend(m *Memory, now int64) {
 // isQuiet reports whether the last sweep was long ago, or the clock has stepped back. It requires mu.
 func (sh *shard) isQuiet(now int64) bool { return uint64(now-sh.swept) >= sweepEvery }
 
-// catchUp makes the sweeps that calls have not made. It requires mu.
+// catchUp makes the sweeps that calls have not made, up to one round. It requires mu.
 func (sh *shard) catchUp(m *Memory, now int64) {
-	for range min(uint64(now-sh.swept)/sweepEvery, mostSweeps) {
+	round := uint64(sh.records.made+sweepSize-1) / sweepSize
+	for range min(uint64(now-sh.swept)/sweepEvery, mostSweeps, round) {
 		sh.sweep(linger, m.now, nil)
 	}
 	if sh.isQuiet(now) {

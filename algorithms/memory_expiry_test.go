@@ -86,3 +86,15 @@ func TestQuietMemoryForgetsAFlood(t *testing.T) {
 		t.Errorf("%d keys are left after ten quiet seconds, want the %d that are in use", got, clients)
 	}
 }
+
+// However long a quiet Memory waits, its next call looks at each record once: each sweep reads the clock.
+func TestQuietCallMakesOneRound(t *testing.T) {
+	instant, reads := time.Now(), 0
+	m := newMemory(t, &algorithms.MemoryOptions{MaxKeys: 1, Now: func() time.Time { reads++; return instant }})
+	take(t, m, "usr=1", algorithms.TokenBucket(1, time.Hour))
+	instant, reads = instant.Add(time.Minute), 0
+	take(t, m, "usr=1", algorithms.TokenBucket(1, time.Hour))
+	if reads != 2 {
+		t.Errorf("the clock was read %d times, want 2: for the decision and for one sweep", reads)
+	}
+}
