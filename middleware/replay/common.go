@@ -13,9 +13,10 @@ import (
 
 const commonTime = "02/Jan/2006:15:04:05 -0700"
 
-// parseCommon reads a line up to its status, from what stands in front of the time and
-// behind its bracket. The rest does not matter, except a duration at the end, as Traefik has.
-func (p *parser) parseCommon(l *entry, before, rest []byte) error {
+// parseCommon reads a line up to its status, from what stands in front of the time's bracket
+// and behind it. The rest does not matter, except a duration at the end, as Traefik has.
+func (p *parser) parseCommon(l *entry, text []byte, bracket int) error {
+	rest := text[bracket+1:]
 	if len(rest) < len(commonTime)+3 || rest[len(commonTime)] != ']' {
 		return errTime
 	}
@@ -34,8 +35,9 @@ func (p *parser) parseCommon(l *entry, before, rest []byte) error {
 		return errRequest
 	}
 	// One string for all fields: an allocation for each would take longer than parsing.
-	all := string(before) + string(rest[1:end])
-	words, user := lastWord(all[:len(before)])
+	begin := len(text) - len(rest)
+	all := string(text[:begin+end])
+	words, user := lastWord(all[:bracket])
 	words, ident := lastWord(words)
 	if err := l.setClient(words, ident); err != nil {
 		return err
@@ -43,7 +45,7 @@ func (p *parser) parseCommon(l *entry, before, rest []byte) error {
 	if user != `""` {
 		_ = l.setUser(user)
 	}
-	if err := l.setRequest(all[len(before):]); err != nil {
+	if err := l.setRequest(all[begin+1:]); err != nil {
 		return err
 	}
 	if rest = rest[end+1:]; bytes.HasSuffix(rest, []byte("ms")) {

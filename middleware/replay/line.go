@@ -112,7 +112,7 @@ func (p *parser) parseAny(l *entry, text []byte) error {
 		case rest[2] == '/' && rest[6] == '/' && rest[24] == ']':
 			return p.parseHAProxy(l, string(text[:i]), string(rest))
 		case rest[2] == '/' && rest[6] == '/':
-			return p.parseCommon(l, text[:i], rest)
+			return p.parseCommon(l, text, i)
 		case rest[4] == '-' && rest[10] == 'T':
 			return p.parseEnvoy(l, string(rest))
 		case bytes.HasPrefix(rest, []byte("GIN] ")):

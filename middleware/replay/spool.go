@@ -4,6 +4,8 @@ package replay
 
 import (
 	"bufio"
+	"cmp"
+	"context"
 	"encoding/binary"
 	"errors"
 	"io"
@@ -70,8 +72,8 @@ func (s *spool) add(r record) error {
 	return err
 }
 
-// each passes all records to do, until that returns an error. The writer must be flushed.
-func (s *spool) each(do func(record) error) error {
+// each passes all records to do, until that returns an error or ctx ends. The writer must be flushed.
+func (s *spool) each(ctx context.Context, do func(record) error) error {
 	buf := make([]byte, recordSize<<14)
 	file := io.NewSectionReader(s.file, 0, s.n*recordSize)
 	for {
@@ -89,11 +91,10 @@ func (s *spool) each(do func(record) error) error {
 				return err
 			}
 		}
-		switch err {
-		case nil:
-		case io.EOF, io.ErrUnexpectedEOF:
+		if ends(err) {
 			return nil
-		default:
+		}
+		if err = cmp.Or(err, context.Cause(ctx)); err != nil {
 			return err
 		}
 	}

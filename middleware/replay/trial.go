@@ -52,19 +52,23 @@ func (t *trial) run(ctx context.Context, h *history, s *spool) error {
 	memory := algorithms.NewMemory(&algorithms.MemoryOptions{
 		MaxKeys: math.MaxInt32, Now: func() time.Time { return time.UnixMicro(now) },
 	})
-	known := t.known(h)
+	known, all := t.known(h)
+	if all {
+		for i, series := range h.series {
+			t.passed[i] = series.calls
+		}
+		return nil
+	}
 	var checks [1]algorithms.Check
 	c := &checks[0]
-	n, open := 0, false // whether the last decision can be settled
-	return s.each(func(r record) error {
-		if n++; n%(1<<16) == 0 && ctx.Err() != nil {
-			return context.Cause(ctx)
+	open := false // whether the last decision can be settled
+	return s.each(ctx, func(r record) error {
+		if known[r.key] && (r.settles || t.most != nil) {
+			return nil
 		}
 		k := h.keys.at(r.key)
 		if known[r.key] {
-			if !r.settles && t.most == nil {
-				t.passed[k.series].add(r.time)
-			}
+			t.passed[k.series].add(r.time)
 			return nil
 		}
 		if t.most != nil && (t.denied[r.key] > 0 || int64(t.clients[k.series]) > t.most[k.series]) {
@@ -98,11 +102,11 @@ func (t *trial) run(ctx context.Context, h *history, s *spool) error {
 	})
 }
 
-// known returns which keys need no decision: the limit denies them nothing, or denies them and
-// only clients are counted. Keys that want few units in two neighbouring windows are denied
-// nothing; most keys do.
-func (t *trial) known(h *history) []bool {
-	known := make([]bool, h.keys.n)
+// known returns which keys need no decision, and whether none does: the limit denies them
+// nothing, or denies them and only clients are counted. Keys that want few units in two
+// neighbouring windows are denied nothing; most keys do.
+func (t *trial) known(h *history) (known []bool, all bool) {
+	known, all = make([]bool, h.keys.n), true
 	for id := range h.keys.n {
 		k := h.keys.at(id)
 		l := t.limits[k.series]
@@ -112,8 +116,9 @@ func (t *trial) known(h *history) []bool {
 			known[id] = true
 			t.clients[k.series]++
 		}
+		all = all && known[id]
 	}
-	return known
+	return known, all
 }
 
 // learn keeps what a trial has found out about keys. A settlement may be larger where the limit is.
