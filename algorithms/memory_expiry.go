@@ -109,7 +109,7 @@ func (sh *shard) sweep(while int64, clock func() int64, places []place) {
 		if sh.cursor++; int(sh.cursor) > made {
 			sh.cursor = 1
 		}
-		if r := sh.records.at(sh.cursor); r.size > 0 && r.fullAt <= until && !inUse(r, places) {
+		if r := sh.records.at(sh.cursor); r.fullAt <= until && !inUse(r, places) {
 			sh.records.remove(r)
 			sh.expired++
 		}

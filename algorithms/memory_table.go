@@ -24,6 +24,7 @@ package algorithms
 import (
 	"crypto/sha256"
 	"hash/maphash"
+	"math"
 	"math/bits"
 
 	"github.com/penstock-go/penstock/algorithms/internal/step"
@@ -40,7 +41,7 @@ type records struct {
 	keys   int // records in use
 }
 
-// A record is the state of one key. It is free if its name is empty.
+// A record is the state of one key. It is free if its name is empty, and then never expires.
 type record struct {
 	hash uint32
 	next link     // in its chain, or in the list of free records
@@ -124,7 +125,7 @@ func (rs *records) remove(r *record) {
 	}
 	l := *at
 	*at = r.next
-	*r = record{next: rs.free}
+	*r = record{next: rs.free, fullAt: math.MaxInt64}
 	rs.free = l
 	rs.keys--
 }

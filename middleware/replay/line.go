@@ -52,6 +52,7 @@ type parser struct {
 	unit    time.Duration // of durations that name none; 0: seconds
 	numbers []string      // such durations, while a sample is read
 	sampled bool
+	spare   []*entry
 }
 
 var (
@@ -65,14 +66,27 @@ var (
 
 var mark = []byte("\xef\xbb\xbf") // a byte-order mark
 
-// entries are those that the engine has decided: making one for each line would double the
-// garbage of a replay.
-var entries = sync.Pool{New: func() any { return new(entry) }}
+// spent has batches of entries that the engine has decided: making an entry for each line
+// takes longer than parsing it.
+var spent sync.Pool
+
+// newEntry returns an empty entry.
+func (p *parser) newEntry() *entry {
+	if len(p.spare) == 0 {
+		if p.spare, _ = spent.Get().([]*entry); len(p.spare) == 0 {
+			return &entry{Cost: -1}
+		}
+	}
+	last := len(p.spare) - 1
+	l := p.spare[last]
+	p.spare = p.spare[:last]
+	*l = entry{Cost: -1}
+	return l
+}
 
 // parse reads a line of any format. The entry shares no memory with text.
 func (p *parser) parse(text []byte) (*entry, error) {
-	l := entries.Get().(*entry)
-	*l = entry{Cost: -1}
+	l := p.newEntry()
 	err := p.parseAny(l, bytes.TrimSpace(bytes.TrimPrefix(text, mark)))
 	if err == nil && l.inner != "" && l.Method == "" {
 		wrapped := l.inner

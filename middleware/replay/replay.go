@@ -45,8 +45,8 @@ func (p *replay) decide(lines []*entry) error {
 		if err := p.keep(l); err != nil {
 			return err
 		}
-		entries.Put(l)
 	}
+	spent.Put(lines)
 	return nil
 }
 
