@@ -1,10 +1,8 @@
-// What follows from the decisions: the other algorithms, proposals, Redis.
+// What follows from the decisions: proposals, and doubts about them.
 
 package replay
 
 import (
-	"cmp"
-	"context"
 	"fmt"
 	"math"
 	"net/url"
@@ -14,10 +12,9 @@ import (
 	"github.com/penstock-go/penstock/algorithms"
 )
 
-// tryProposals runs the proposals: nil if there are none.
-func (p *replay) tryProposals(ctx context.Context, found [][]*search) (*trial, error) {
+// proposals returns the trial of the proposals.
+func (p *replay) proposals(found [][]*search) *trial {
 	t := &trial{limits: make([]algorithms.Limit, len(p.history.series))}
-	proposes := false
 	for i, s := range p.history.series {
 		if found[i] == nil {
 			continue
@@ -26,15 +23,11 @@ func (p *replay) tryProposals(ctx context.Context, found [][]*search) (*trial, e
 		if f.none || p.doubt(s) != "" || isCandidate(s.policy) {
 			continue
 		}
-		if n, enough := countable(s.limit, withHeadroom(f.hi, p.goals.Headroom)); enough {
+		if n, enough := countable(s.limit, withHeadroom(f.hi, p.report.Goals.Headroom)); enough {
 			t.limits[i], _ = limitOf(s.limit, n)
-			proposes = true
 		}
 	}
-	if !proposes {
-		return t, nil
-	}
-	return t, p.history.run(ctx, p.spool, t)
+	return t
 }
 
 // withHeadroom adds headroom to a number, and rounds it up by less than 3 %.
@@ -44,9 +37,7 @@ func withHeadroom(n int64, headroom float64) int64 {
 	for n/step >= 200 {
 		step *= 10
 	}
-	if step > 1 {
-		step /= 2
-	}
+	step = max(1, step/2)
 	return (n + step - 1) / step * step
 }
 
@@ -68,16 +59,15 @@ func (p *replay) doubt(s *series) string {
 	case p.report.disordered():
 		return "the log is out of order"
 	case s.address && p.report.Unknown*100 > p.report.Requests:
-		return fmt.Sprintf("%s of %s requests have no IP address, and count as one client", thousands(int64(p.report.Unknown)), thousands(int64(p.report.Requests)))
-	case s.tally.requests < fewestRequests:
-		return fmt.Sprintf("too short: the log has %d requests of this limit; a proposal needs %d", s.tally.requests, fewestRequests)
+		return fmt.Sprintf("%s of %s requests have no IP address, and count as one client", thousands(p.report.Unknown), thousands(p.report.Requests))
+	case s.requests < fewestRequests:
+		return fmt.Sprintf("too short: the log has %d requests of this limit; a proposal needs %d", s.requests, fewestRequests)
 	case span < fewestWindows*s.limit.Window():
 		return fmt.Sprintf("too short: the log covers %v; a proposal needs %d windows of %v", span.Round(time.Second), fewestWindows, s.limit.Window())
 	}
 	const most = 0.9
-	top := p.history.keys.at(s.top)
-	if share := float64(top.requests) / float64(s.tally.requests); s.address && share > most && isAddress(top.text) {
-		return fmt.Sprintf("%s sent %s of the requests: is it your proxy? Log the client's address", strings.ReplaceAll(top.text, "|", " "), percent(share))
+	if share := float64(s.top.requests) / float64(s.requests); share > most && isAddress(s.top.text) {
+		return fmt.Sprintf("%s sent %s of the requests: is it your proxy? Log the client's address", strings.ReplaceAll(s.top.text, "|", " "), percent(share))
 	}
 	return ""
 }
@@ -102,26 +92,12 @@ func (p *replay) caution(s *series) string {
 
 // describe reports what the engine has decided on a series.
 func (p *replay) describe(i int, s *series) policyReport {
-	r := policyReport{
-		Policy: s.policy, Limit: s.limit.String(), Redis: redisLoad{Calls: s.tally.requests, Busiest: s.calls.most, Keys: s.most},
-		Results: []result{resultOf(s.limit, s, &s.tally, s.denied)},
-	}
+	r := policyReport{Policy: s.policy, Limit: s.limit.String(), Results: []result{{
+		Requests: s.requests, Denied: s.denied, Share: float64(s.denied) / float64(s.requests),
+		Keys: s.keys, Clients: s.deniedKeys, Longest: s.longest.Seconds(), Worst: s.worst,
+	}}}
 	r.Route, _ = url.PathUnescape(s.route)
-	r.MostDenied = p.history.mostDenied(i, func(id keyID) uint32 { return p.history.keys.at(id).denied })
-	return r
-}
-
-func resultOf(l algorithms.Limit, s *series, t *tally, clients int) result {
-	r := result{
-		Limit: l.String(), Requests: s.tally.requests, Denied: t.denied, Share: float64(t.denied) / float64(s.tally.requests),
-		Keys: s.keys, Clients: clients, Longest: t.longest.Seconds(),
-	}
-	for at, requests := range s.minute {
-		m, w := worstMinute{time.Unix(at*60, 0).UTC(), requests, t.minute[at]}, &r.Worst
-		if cmp.Or(cmp.Compare(m.Denied, w.Denied), cmp.Compare(m.Requests, w.Requests), w.Start.Compare(m.Start)) > 0 {
-			*w = m
-		}
-	}
+	r.MostDenied = p.history.mostDenied(i, func(id keyID) uint32 { return p.history.keys[id].denied })
 	return r
 }
 

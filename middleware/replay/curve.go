@@ -4,7 +4,6 @@ package replay
 
 import (
 	"cmp"
-	"context"
 	"math"
 	"slices"
 
@@ -26,10 +25,9 @@ type point struct {
 // points is how many limits a curve has, if the algorithm can count so many.
 const points = 6
 
-// tryCurve tries limits from the smallest that denies few clients to the one that denies
-// nobody.
-func (h *history) tryCurve(ctx context.Context, spool *spool, found [][]*search) ([]*trial, error) {
-	var trials []*trial
+// curve returns trials of limits, from the smallest that denies few clients to the one that
+// denies nobody.
+func (h *history) curve(found [][]*search) (trials []*trial) {
 	for range points {
 		trials = append(trials, &trial{limits: make([]algorithms.Limit, len(found))})
 	}
@@ -38,7 +36,7 @@ func (h *history) tryCurve(ctx context.Context, spool *spool, found [][]*search)
 			h.series[i].plan(trials, i, of[few].hi, of[nobody].hi)
 		}
 	}
-	return trials, h.run(ctx, spool, trials...)
+	return trials
 }
 
 // plan chooses the limits of a curve.
@@ -60,16 +58,16 @@ func (s *series) plan(trials []*trial, i int, from, to int64) {
 func pointOf(t *trial, i int, s *series) point {
 	return point{
 		Limit: t.limits[i].String(), N: float64(t.limits[i].Requests()), Busiest: t.passed[i].most,
-		Denied: t.tallies[i].denied, Requests: float64(t.tallies[i].denied) / float64(s.tally.requests),
+		Denied: t.total[i], Requests: float64(t.total[i]) / float64(s.requests),
 		Clients: t.clients[i], Share: float64(t.clients[i]) / float64(s.keys),
 	}
 }
 
 // mostDenied returns the denied keys of a series, most denials first.
 func (h *history) mostDenied(number int, denials func(keyID) uint32) (denied []client) {
-	for id := range h.keys.n {
-		if k := h.keys.at(id); k.series == uint32(number) && denials(id) > 0 {
-			denied = append(denied, client{k.text, k.requests, denials(id)})
+	for id, k := range h.keys {
+		if n := denials(keyID(id)); n > 0 && k.series == uint32(number) {
+			denied = append(denied, client{k.text, k.requests, n})
 		}
 	}
 	slices.SortFunc(denied, func(a, b client) int {

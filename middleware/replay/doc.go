@@ -60,17 +60,17 @@
 //
 // # The report
 //
-// For each limit the report has its denials and those of the proposal: how many requests and
-// keys, the longest wait, the worst minute, and who is denied. A table goes from the smallest
-// limit that denies 5 % of the clients to the one that denies nobody, with the busiest second
-// that passes. For a bucket, the report says which lower rate serves as many clients with the
-// same burst. The format html is a page with curves. The report estimates the load of Redis.
+// For each limit the report has its denials: how many requests and keys, the longest wait, the
+// worst minute, and who is denied. A table goes from the smallest limit that denies 5 % of the
+// clients to the one that denies nobody, with the busiest second that passes. For a bucket, the
+// report says which lower rate serves as many clients with the same burst. It ends with the
+// proposal, and whom that denies. The format html is a page with curves.
 //
 // As JSON, durations are in seconds, and shares are parts of 1. The main fields are:
 //
 //	requests, bad_lines, late_lines, unmatched, unlimited, refused (by status), policies
-//	policies[]    policy, route, limit, results, curve, smallest, apart, proposal, note
-//	  results[]   limit, requests, denied, denied_share, keys, denied_keys, longest_wait; of the policy's limit, and of the proposal
+//	policies[]    policy, route, limit, results, most_denied, curve, smallest, apart, proposal, note
+//	  results[]   requests, denied, denied_share, keys, denied_keys, longest_wait, worst_minute; one, of the limit
 //	  curve[]     limit, denied, denied_requests, denied_keys, denied_clients, busiest_second
 //	  smallest    the smallest limit for -deny-clients; apart has the lowest rate with its burst
 //	  proposal    limit, denied_requests, denied_clients, most_denied, code; missing if note says why
@@ -79,8 +79,7 @@
 //
 // The number of keys bounds the memory, and the number of lines does not. Run holds
 //
-//   - about 300 bytes for each key that a policy has counted, and a few dozen bytes for
-//     each minute of the log and each policy, until the end;
+//   - about 300 bytes for each key that a policy has counted, until the end;
 //   - the state of limits, as an [algorithms.Memory] without a bound of keys has it, until
 //     the last line;
 //   - the lines of the last minute, to put them in order: at most 32 MB in all files

@@ -100,8 +100,8 @@ func TestUnfinished(t *testing.T) {
 		t.Fatal(err)
 	}
 	l, got := read(t, "", cut)
-	if len(got) < 1_000 || len(got) > 19_000 || l.bad > 0 || !slices.Equal(l.unfinished, []string{"cut.log.gz"}) {
-		t.Errorf("half of a compressed file: got %d lines, %d bad, %q", len(got), l.bad, l.unfinished)
+	if len(got) < 1_000 || len(got) > 19_000 || l.Bad > 0 || !slices.Equal(l.Cut, []string{"cut.log.gz"}) {
+		t.Errorf("half of a compressed file: got %d lines, %d bad, %q", len(got), l.Bad, l.Cut)
 	}
 	name := write(t, "growing.log", commonLine(1, "/a")+commonLine(2, "/b")[:20])
 	l, err := openLog([]string{name}, nil, 0)
@@ -116,8 +116,8 @@ func TestUnfinished(t *testing.T) {
 	if err = errors.Join(err, f.Close()); err != nil {
 		t.Fatal(err)
 	}
-	if got := pathsOf(t, l); !slices.Equal(got, []string{"/a"}) || !slices.Equal(l.unfinished, []string{"growing.log"}) {
-		t.Errorf("a file that grows: got %q, %q unfinished", got, l.unfinished)
+	if got := pathsOf(t, l); !slices.Equal(got, []string{"/a"}) || !slices.Equal(l.Cut, []string{"growing.log"}) {
+		t.Errorf("a file that grows: got %q, %q unfinished", got, l.Cut)
 	}
 }
 
@@ -164,8 +164,8 @@ func TestPairs(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if got := e.limiter.history.keys; got.n != 2 || got.at(0).requests != 2 || got.at(1).requests != 2 {
-			t.Errorf("%v: got %d keys, want two with two requests", op, got.n)
+		if got := e.limiter.history.keys; len(got) != 2 || got[0].requests != 2 || got[1].requests != 2 {
+			t.Errorf("%v: got %d keys, want two with two requests", op, len(got))
 		}
 	}
 }

@@ -12,6 +12,7 @@
 package replay
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strconv"
@@ -41,17 +42,10 @@ func (p *parser) setDuration(l *entry) {
 	if err != nil {
 		d, err = time.ParseDuration(text)
 	} else {
-		unit := l.unit
-		if unit == 0 {
-			if p.sampled {
-				p.numbers = append(p.numbers, text)
-			}
-			unit = max(p.unit, time.Nanosecond)
-			if p.unit == 0 {
-				unit = time.Second
-			}
+		if l.unit == 0 && p.sampled {
+			p.numbers = append(p.numbers, text)
 		}
-		n *= float64(unit)
+		n *= float64(cmp.Or(l.unit, p.unit, time.Second))
 		if d = time.Duration(math.Round(n)); !(n <= float64(maxDuration)) {
 			return
 		}

@@ -51,7 +51,7 @@ type asked struct {
 
 // newEngine returns an engine without a handler. tiers are the tiers of users.
 func newEngine(tiers map[string]string) *engine {
-	e := &engine{tiers: tiers, policies: make(map[string]*ratelimit.Policy), walked: make(map[*chi.Mux]http.Handler), identity: &identity{Context: context.Background()}}
+	e := &engine{tiers: tiers, policies: make(map[string]*ratelimit.Policy), walked: make(map[*chi.Mux]http.Handler), reply: make(reply), identity: &identity{Context: context.Background()}}
 	e.limiter = &limiter{engine: e, memory: algorithms.NewMemory(&algorithms.MemoryOptions{
 		MaxKeys: math.MaxInt32, // a server evicts keys beyond a million; Redis does not
 		Now:     e.clock,
@@ -72,7 +72,7 @@ func (e *engine) decide(l *entry) ratelimit.Verdict {
 	e.now = max(e.now, l.Time)
 	e.verdict, e.asked = ratelimit.Verdict{Allowed: true}, e.asked[:0]
 	e.settles, e.open, e.stray = false, false, false
-	e.handler.ServeHTTP(&e.reply, &e.request)
+	e.handler.ServeHTTP(e.reply, &e.request)
 	if e.stray && len(e.asked) == 0 {
 		e.strays++
 	}
@@ -87,7 +87,7 @@ func (e *engine) decide(l *entry) ratelimit.Verdict {
 
 // countsUnknown reports whether a key needed an address that the line does not have.
 func (e *engine) countsUnknown(a asked) bool {
-	return strings.Contains(e.limiter.history.keys.at(a.key).text, "ip=unknown")
+	return strings.Contains(e.limiter.history.keys[a.key].text, "ip=unknown")
 }
 
 // prepare writes the request of a line. Requests share one http.Request, because no
@@ -99,7 +99,7 @@ func (e *engine) prepare(l *entry) {
 	if r.Header == nil || len(r.Header) > 0 {
 		r.Header = make(http.Header)
 	}
-	clear(e.reply.header)
+	clear(e.reply)
 	e.identity.ID, e.identity.Tier = l.User, ""
 	if l.User != "" {
 		e.identity.Tier = e.tiers[l.User]
@@ -113,13 +113,8 @@ type identity struct {
 }
 
 // A reply is a response that no client reads.
-type reply struct{ header http.Header }
+type reply http.Header
 
-func (r *reply) Header() http.Header {
-	if r.header == nil {
-		r.header = make(http.Header)
-	}
-	return r.header
-}
-func (r *reply) Write(p []byte) (int, error) { return len(p), nil }
-func (r *reply) WriteHeader(int)             {}
+func (r reply) Header() http.Header         { return http.Header(r) }
+func (r reply) Write(p []byte) (int, error) { return len(p), nil }
+func (r reply) WriteHeader(int)             {}

@@ -63,10 +63,9 @@ func ExampleFlags() {
 	//   The log has whole seconds. Requests of one second come at once, so bursts look larger than they were.
 	//
 	// orders
-	//                                           requests  denied    share  keys  denied keys  longest wait         worst minute (UTC)
-	//   > token-bucket 60/1m burst 2               1,920     240  12.50 %    13            1            1s  2026-11-23 10:00: 4 of 36
-	//     token-bucket 74/1m burst 3               1,920       0      0 %    13            0             -  2026-11-23 10:00: 0 of 36
+	//   limit            token-bucket 60/1m burst 2, denies 240 of 1,920 requests (12.50 %) and 1 of 13 keys
 	//   denied most      ip=192.0.2.99 240 of 720
+	//   worst minute     2026-11-23 10:00 UTC, 4 of 36 requests denied; longest wait 1s
 	//     limits                                  clients denied   share  requests denied    share  busiest second that passes
 	//       token-bucket 30/1m burst 1                         1  7.69 %              480     25 %                           2
 	//       token-bucket 35/1m burst 2                         1  7.69 %              240  12.50 %                           3
@@ -76,15 +75,11 @@ func ExampleFlags() {
 	//       token-bucket 61/1m burst 3                         0     0 %                0      0 %                           4
 	//   smallest limit   token-bucket 61/1m burst 3, to deny at most 1 % of clients
 	//   lowest rate      token-bucket 12/1m burst 3, with the same burst
-	//   Redis            1,920 calls, at most 4 in a second; about 13 keys at once
 	//   proposal         token-bucket 74/1m burst 3: with 20 % headroom, denies 0 % of requests and 0 % of clients
 	//                    based on 59m45s; other hours and days may have more traffic
 	//       candidate := ratelimit.Must(algorithms.ParseLimit("token-bucket 74/1m burst 3"))
-	//       {
-	//       	Name:      "orders", // the fields that are not here stay as they are
-	//       	Limit:     ratelimit.Must(algorithms.ParseLimit("token-bucket 60/1m burst 2")),
-	//       	Candidate: &candidate,
-	//       }
+	//       // in the Policy "orders"
+	//       Candidate: &candidate,
 }
 
 // Run takes a function, so it replays the policies of any handler, here of a ServeMux.

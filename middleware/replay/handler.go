@@ -4,6 +4,7 @@ package replay
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -134,11 +135,10 @@ func (e *engine) endpoint(h http.Handler) http.Handler {
 
 // unmet returns the policies that no request has met.
 func (e *engine) unmet() (names []string) {
-	for name := range e.policies {
+	for _, name := range slices.Sorted(maps.Keys(e.policies)) {
 		if e.limiter.history.policies[name] == nil {
 			names = append(names, name)
 		}
 	}
-	slices.Sort(names)
 	return names
 }

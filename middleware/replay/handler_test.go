@@ -223,12 +223,13 @@ func TestOptions(t *testing.T) {
 	if got, want := parsed.targets(), (targets{0.1, 0}); got != want || parsed.DurationUnit != "ms" {
 		t.Errorf("flags: got %v, want %v", got, want)
 	}
-	var p percentage
-	if err := p.Set("0"); err != nil || p != none {
+	var p float64
+	set := percentage(&p)
+	if err := set("0"); err != nil || p != none {
 		t.Errorf("got %v and %v, want none", p, err)
 	}
 	for _, bad := range []string{"-1", "x", "NaN"} {
-		if p.Set(bad) == nil {
+		if set(bad) == nil {
 			t.Errorf("%s: got no error", bad)
 		}
 	}

@@ -51,11 +51,11 @@ func (l *limiter) Allow(ctx context.Context, checks []algorithms.Check) error {
 		d, pair := verdict(checks, i)
 		a.policy, a.key = l.history.record(e.now, c, d, e.policies)
 		if pair != "" {
-			l.history.series[l.history.keys.at(a.key).series].pair = pair
+			l.history.series[l.history.keys[a.key].series].pair = pair
 		}
 		if p := a.policy; c.Decision.Receipt.Units() > 0 && (p.ChargeIf != nil || p.Cost != nil || c.Limit.Algorithm().Concurrent()) {
 			a.check, e.settles = *c, true
-			a.check.Key = l.history.keys.at(a.key).text // the bytes of the other are the request's
+			a.check.Key = l.history.keys[a.key].text // the bytes of the other are the request's
 		}
 	}
 	return nil

@@ -68,14 +68,12 @@ var mark = []byte("\xef\xbb\xbf") // a byte-order mark
 
 // spent has batches of entries that the engine has decided: making an entry for each line
 // takes longer than parsing it.
-var spent sync.Pool
+var spent = sync.Pool{New: func() any { return &[]*entry{new(entry)} }}
 
 // newEntry returns an empty entry.
 func (p *parser) newEntry() *entry {
-	if len(p.spare) == 0 {
-		if p.spare, _ = spent.Get().([]*entry); len(p.spare) == 0 {
-			return &entry{Cost: -1}
-		}
+	for len(p.spare) == 0 {
+		p.spare = *spent.Get().(*[]*entry)
 	}
 	last := len(p.spare) - 1
 	l := p.spare[last]

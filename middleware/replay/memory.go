@@ -6,11 +6,7 @@ package replay
 // collected: a quarter of their memory, or 64 MB if that is more. With Go's own setting,
 // the garbage of a few keys is collected all the time, and the garbage of a million keys takes
 // as much memory as they do.
-func garbagePercent(keys keyID) int {
-	const (
-		perKey = 300 // bytes
-		other  = maxHeld + 4<<20
-		least  = int64(64 << 20)
-	)
+func garbagePercent(keys int) int {
+	const least, other, perKey = 64 << 20, maxHeld + 4<<20, 300 // bytes
 	return int(max(25, 100*least/(other+perKey*int64(min(keys, 1<<20)))))
 }

@@ -63,8 +63,8 @@ func TestLinesOfOneSecondAreNotHeld(t *testing.T) {
 		if err := l.each(t.Context(), func(all []*entry) error { lines += len(all); return nil }); err != nil {
 			t.Fatal(err)
 		}
-		if c.heap > before+mostHeap || lines != want || l.late > 0 {
-			t.Errorf("%s: %d of %d lines, %d of them late; the heap holds %d MB, want at most %d", name, lines, want, l.late, (c.heap-before)>>20, mostHeap>>20)
+		if c.heap > before+mostHeap || lines != want || l.Late > 0 {
+			t.Errorf("%s: %d of %d lines, %d of them late; the heap holds %d MB, want at most %d", name, lines, want, l.Late, (c.heap-before)>>20, mostHeap>>20)
 		}
 	}
 }
@@ -84,7 +84,7 @@ func TestFullOrder(t *testing.T) {
 	}
 	l.sources[0].order.most = mostHeld
 	got := pathsOf(t, l) // fails if a line comes too late
-	if len(got) != lines || l.late > 0 || got[0] != "/0" || got[lines-1] != fmt.Sprintf("/%d", lines-1) {
-		t.Errorf("got %d lines, %d of them late, want %d in order", len(got), l.late, lines)
+	if len(got) != lines || l.Late > 0 || got[0] != "/0" || got[lines-1] != fmt.Sprintf("/%d", lines-1) {
+		t.Errorf("got %d lines, %d of them late, want %d in order", len(got), l.Late, lines)
 	}
 }

@@ -60,31 +60,24 @@ func Flags(flags *flag.FlagSet) *Options {
 	})
 	flags.StringVar(&o.Format, "format", "text", "write the report in this `format`: text, json or html")
 	flags.StringVar(&o.DurationUnit, "duration-unit", "", "durations in the logs that name no unit are in this `unit`: s, ms, us or ns")
-	o.DenyClients, o.Headroom = defaultShare, defaultHeadroom
-	flags.Var((*percentage)(&o.DenyClients), "deny-clients", "find and propose the smallest limit that denies at most this `per-cent` of clients")
-	flags.Var((*percentage)(&o.Headroom), "headroom", "add this `per-cent` to a proposal")
+	flags.Func("deny-clients", "find and propose the smallest limit that denies at most this `per-cent` of clients (default 1)", percentage(&o.DenyClients))
+	flags.Func("headroom", "add this `per-cent` to a proposal (default 20)", percentage(&o.Headroom))
 	return o
 }
 
 // none says 0 %, because 0 means the default.
 const none = -1
 
-// A percentage is the value of a flag, in which 0 means 0 %.
-type percentage float64
-
-func (p *percentage) String() string { return strconv.FormatFloat(float64(*p), 'g', -1, 64) }
-
-// Set implements flag.Value.
-func (p *percentage) Set(text string) error {
-	value, err := strconv.ParseFloat(text, 64)
-	switch {
-	case err != nil || !(value >= 0):
-		return errors.New("want a number from 0")
-	case value == 0:
-		value = none
+// percentage returns the function of a flag in which 0 means 0 %.
+func percentage(to *float64) func(string) error {
+	return func(text string) error {
+		value, err := strconv.ParseFloat(text, 64)
+		if err != nil || !(value >= 0) {
+			return errors.New("want a number from 0")
+		}
+		*to = cmp.Or(value, none)
+		return nil
 	}
-	*p = percentage(value)
-	return nil
 }
 
 // validate reports every misconfiguration.
@@ -99,13 +92,11 @@ func (o *Options) validate() error {
 	if !slices.Contains([]string{"", "s", "ms", "us", "ns"}, o.DurationUnit) {
 		errs = append(errs, fmt.Errorf("the unit of durations is %q; want s, ms, us or ns", o.DurationUnit))
 	}
-	for _, f := range []struct {
-		name        string
-		value, most float64
-	}{{"clients to deny", o.DenyClients, 100}, {"headroom", o.Headroom, 1000}} {
-		if !(f.value <= f.most) {
-			errs = append(errs, fmt.Errorf("the %s: %v %%; want at most %v %%", f.name, f.value, f.most))
-		}
+	if !(o.DenyClients <= 100) {
+		errs = append(errs, fmt.Errorf("the clients to deny: %v %%; want at most 100 %%", o.DenyClients))
+	}
+	if !(o.Headroom <= 1000) {
+		errs = append(errs, fmt.Errorf("the headroom: %v %%; want at most 1000 %%", o.Headroom))
 	}
 	return errors.Join(errs...)
 }

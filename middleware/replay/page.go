@@ -14,12 +14,15 @@ import (
 const width, height = 600, 200
 
 // curveOf returns the points of a line: to the right the limits, on a logarithmic scale, and
-// upwards a share, of which most is at the top.
-func curveOf(all []point, share func(point) float64, most float64) string {
+// upwards the share of denied requests or clients, of which the highest is at the top.
+func curveOf(requests bool, all []point) string {
 	var b strings.Builder
-	from, to := all[0].N, all[len(all)-1].N
+	from, to, most := all[0].N, all[len(all)-1].N, max(mostOf(all), 1e-9)
 	for _, p := range all {
-		x, y := 0.0, height*(1-share(p)/max(most, 1e-9))
+		x, y := 0.0, height*(1-p.Share/most)
+		if requests {
+			y = height * (1 - p.Requests/most)
+		}
 		if to > from {
 			x = width * math.Log(p.N/from) / math.Log(to/from)
 		}
@@ -37,11 +40,7 @@ func mostOf(all []point) (most float64) {
 }
 
 var page = template.Must(template.New("").Funcs(template.FuncMap{
-	"percent": percent, "thousands": thousands, "most": mostOf, "last": func(all []point) point { return all[len(all)-1] }, "count": func(n int) string { return thousands(int64(n)) },
-	"clients": func(all []point) string { return curveOf(all, func(p point) float64 { return p.Share }, mostOf(all)) },
-	"requests": func(all []point) string {
-		return curveOf(all, func(p point) float64 { return p.Requests }, mostOf(all))
-	},
+	"percent": percent, "thousands": thousands[int64], "most": mostOf, "last": func(all []point) point { return all[len(all)-1] }, "count": thousands[int], "curve": curveOf,
 }).Parse(`<!DOCTYPE html>
 <html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>Replay</title>
 <style>:root{color-scheme:light dark;--clients:#0a6f78;--requests:#b4530a}body{font:16px/1.5 sans-serif;max-width:66em;margin:2em auto;padding:0 1em}
@@ -56,7 +55,7 @@ polyline{fill:none;stroke-width:3;stroke:var(--clients)}.requests{stroke:var(--r
 {{with .Curve}}<svg viewBox="-110 -30 730 270" role="img" aria-label="Shares of denied clients and requests, by limit">
 <path d="M0 0V200H600" fill="none" stroke="#888"/><text x="-8" y="6" text-anchor="end">{{percent (most .)}}</text><text x="-8" y="205" text-anchor="end">0 %</text>
 <text y="230">{{(index . 0).Limit}}</text><text x="600" y="230" text-anchor="end">{{(last .).Limit}}</text>
-<polyline points="{{clients .}}"/><polyline class="requests" points="{{requests .}}"/></svg>
+<polyline points="{{curve false .}}"/><polyline class="requests" points="{{curve true .}}"/></svg>
 <p>Solid: clients denied. Dashed: requests denied.</p>
 <div class="wide" tabindex="0"><table><tr><th>Limit<th>Clients denied<th>Requests denied<th>Busiest second that passes</tr>
 {{range .}}<tr><td>{{.Limit}}<td>{{count .Clients}} ({{percent .Share}})<td>{{thousands .Denied}} ({{percent .Requests}})<td>{{thousands .Busiest}}</tr>

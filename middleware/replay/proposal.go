@@ -4,9 +4,8 @@ package replay
 
 import (
 	"fmt"
-	"go/format"
+	"maps"
 	"slices"
-	"strings"
 
 	"github.com/penstock-go/penstock/algorithms"
 )
@@ -33,50 +32,32 @@ func (p *replay) answer(r *policyReport, i int, found, rates []*search, proposed
 			point: pointOf(proposed, i, s), Code: p.code(s, l),
 			MostDenied: p.history.mostDenied(i, func(id keyID) uint32 { return proposed.denied[id] }),
 		}
-		r.Results = append(r.Results, resultOf(l, s, &proposed.tallies[i], proposed.clients[i]))
 		r.Note = p.caution(s)
 	} else if r.Note = p.doubt(s); r.Note == "" && !isCandidate(s.policy) {
 		r.Note = fmt.Sprintf("clients want more than a %v can count", s.limit.Algorithm())
 	}
 }
 
-// code returns the Policy to paste, with the limit as a candidate, or "" for an
+// code returns the fields of the Policy to paste, with the limit as a candidate, or "" for an
 // override. A candidate is tried only where Policy.Limit holds, so the limit of a plan
 // replaces the old one.
 func (p *replay) code(s *series, l algorithms.Limit) string {
-	b, candidate, policy := new(strings.Builder), "", p.engine.policies[s.policy]
-	const before = "var _ = ratelimit.Policy"
-	fmt.Fprintf(b, before+"{\n\tName: %q, // the fields that are not here stay as they are\n", s.policy)
+	policy, limit := p.engine.policies[s.policy], fmt.Sprintf("ratelimit.Must(algorithms.ParseLimit(%q))", l)
+	in := fmt.Sprintf("// in the Policy %q\n", s.policy)
 	switch {
-	case policy == nil:
-		fmt.Fprintf(b, "\tLimit: %s,\n", goLimit(l))
-	case policy.Limit == s.limit && policy.Shadow:
-		fmt.Fprintf(b, "\tShadow: true,\n\tLimit: %s,\n", goLimit(l))
+	case policy == nil || policy.Limit == s.limit && policy.Shadow:
+		return in + fmt.Sprintf("Limit: %s,\n", limit)
 	case policy.Limit == s.limit:
-		candidate = fmt.Sprintf("candidate := %s\n", goLimit(l))
-		fmt.Fprintf(b, "\tLimit: %s,\n\tCandidate: &candidate,\n", goLimit(s.limit))
-	default:
-		var tiers []string
-		for tier, limit := range policy.Tiers {
-			if limit == s.limit {
-				tiers = append(tiers, fmt.Sprintf("\t\t%q: %s,\n", tier, goLimit(l)))
-			}
-		}
-		if tiers == nil { // an operator's override, which no Policy has
-			return ""
-		}
-		slices.Sort(tiers)
-		fmt.Fprintf(b, "\tTiers: map[string]algorithms.Limit{\n%s\t},\n", strings.Join(tiers, ""))
+		return fmt.Sprintf("candidate := %s\n", limit) + in + "Candidate: &candidate,\n"
 	}
-	b.WriteString("}")
-	text, err := format.Source([]byte(b.String()))
-	if err != nil { // a name that no limiter accepts
-		return candidate + b.String()
+	tiers := ""
+	for _, tier := range slices.Sorted(maps.Keys(policy.Tiers)) {
+		if policy.Tiers[tier] == s.limit {
+			tiers += fmt.Sprintf("\t%q: %s,\n", tier, limit)
+		}
 	}
-	return candidate + strings.TrimPrefix(string(text), before)
-}
-
-// goLimit returns the Go expression of a limit.
-func goLimit(l algorithms.Limit) string {
-	return fmt.Sprintf("ratelimit.Must(algorithms.ParseLimit(%q))", l)
+	if tiers == "" { // an operator's override, which no Policy has
+		return ""
+	}
+	return in + "Tiers: map[string]algorithms.Limit{\n" + tiers + "},\n"
 }

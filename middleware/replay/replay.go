@@ -22,17 +22,16 @@ type replay struct {
 	history  *history
 	spool    *spool
 	report   report
-	goals    targets
 	took     durations
 	progress io.Writer
-	keys     keyID // when the garbage collector was last told
+	keys     int // when the garbage collector was last told
 }
 
 const fewDenied = 0.05 // of clients: where a curve begins
 
 // decide serves lines by the engine.
 func (p *replay) decide(lines []*entry) error {
-	if n := p.history.keys.n; n >= 2*p.keys {
+	if n := len(p.history.keys); n >= 2*p.keys {
 		p.keys = max(1, n)
 		debug.SetGCPercent(garbagePercent(n))
 	}
@@ -40,13 +39,13 @@ func (p *replay) decide(lines []*entry) error {
 		v := p.engine.decide(l)
 		p.count(l, &v)
 		if p.report.Requests%1_000_000 == 0 {
-			fmt.Fprintf(p.progress, "%s requests, up to %s UTC\n", thousands(int64(p.report.Requests)), p.report.End.Format(time.DateTime))
+			fmt.Fprintf(p.progress, "%s requests, up to %s UTC\n", thousands(p.report.Requests), p.report.End.Format(time.DateTime))
 		}
 		if err := p.keep(l); err != nil {
 			return err
 		}
 	}
-	spent.Put(lines)
+	spent.Put(&lines)
 	return nil
 }
 
@@ -71,10 +70,9 @@ func (p *replay) count(l *entry, v *ratelimit.Verdict) {
 	if refusal(l.Status) {
 		r.Logged[l.Status]++
 	}
-	if refusal(v.Status) == refusal(l.Status) && (v.Status == l.Status || !refusal(l.Status)) || l.Status == 0 {
-		return
+	if l.Status != 0 && l.Status != v.Status && (refusal(l.Status) || refusal(v.Status)) {
+		r.Differ++
 	}
-	r.Differ++
 }
 
 // refusal reports whether a status may be a denial.
@@ -86,7 +84,7 @@ func refusal(status int) bool {
 func (p *replay) keep(l *entry) error {
 	for i := range p.engine.asked {
 		a := &p.engine.asked[i]
-		k := p.history.keys.at(a.key)
+		k := p.history.keys[a.key]
 		s := p.history.series[k.series]
 		cost := min(a.cost, maxUnits)
 		settled := min(l.settled(a.policy, cost), maxUnits-cost)
@@ -133,7 +131,7 @@ func (p *replay) conclude(ctx context.Context) error {
 	if err := p.spool.out.Flush(); err != nil {
 		return err
 	}
-	found := p.history.begin([goals]float64{fewDenied, p.goals.Clients, 0})
+	found := p.history.begin([goals]float64{fewDenied, p.report.Goals.Clients, 0})
 	if err := p.history.search(ctx, p.spool, found); err != nil {
 		return err
 	}
@@ -141,12 +139,8 @@ func (p *replay) conclude(ctx context.Context) error {
 	if err := p.history.search(ctx, p.spool, rates); err != nil {
 		return err
 	}
-	curve, err := p.history.tryCurve(ctx, p.spool, found)
-	if err != nil {
-		return err
-	}
-	proposed, err := p.tryProposals(ctx, found)
-	if err != nil {
+	curve, proposed := p.history.curve(found), p.proposals(found)
+	if err := p.history.run(ctx, p.spool, append(curve, proposed)...); err != nil {
 		return err
 	}
 	for i, s := range p.history.series {

@@ -8,11 +8,7 @@ import (
 
 // A report is the result of a replay. Durations are in seconds, and shares are parts of 1.
 type report struct {
-	Lines    int      `json:"lines"`
-	Bad      int      `json:"bad_lines"`
-	BadShown []string `json:"bad_lines_shown,omitempty"`
-	Late     int      `json:"late_lines"`           // more than a minute out of order
-	Cut      []string `json:"unfinished,omitempty"` // files that end in the middle of a line
+	lines
 
 	Start        time.Time `json:"start"`
 	End          time.Time `json:"end"`
@@ -33,6 +29,15 @@ type report struct {
 	Policies  []policyReport `json:"policies"`
 }
 
+// lines are the counts of what the files have.
+type lines struct {
+	All      int      `json:"lines"`
+	Bad      int      `json:"bad_lines"`
+	BadShown []string `json:"bad_lines_shown,omitempty"` // the first, with their places
+	Late     int      `json:"late_lines"`                // more than a minute out of order
+	Cut      []string `json:"unfinished,omitempty"`      // files that end in the middle of a line
+}
+
 // targets are the share that limits may deny, and the headroom of proposals.
 type targets struct {
 	Clients  float64 `json:"clients"`
@@ -46,34 +51,24 @@ type policyReport struct {
 	Route  string `json:"route,omitempty"`
 	Limit  string `json:"limit"`
 
-	Results    []result  `json:"results"` // of the policy's limit, and of the proposal
+	Results    []result  `json:"results"` // one, of the limit
 	MostDenied []client  `json:"most_denied,omitempty"`
 	Smallest   string    `json:"smallest,omitempty"` // the smallest limit for the goal; "": the algorithm has none
 	Apart      string    `json:"apart,omitempty"`    // the lowest rate for the goal, with the burst of Smallest
 	Curve      []point   `json:"curve,omitempty"`
-	Redis      redisLoad `json:"redis"`
 	Proposal   *proposal `json:"proposal,omitempty"`
 	Note       string    `json:"note,omitempty"` // why there is no proposal, or what it lacks
 }
 
-// A result is what one limit would have done.
+// A result is what a limit has done.
 type result struct {
-	Limit    string      `json:"limit"`
-	Requests int64       `json:"requests"`
-	Denied   int64       `json:"denied"`
-	Share    float64     `json:"denied_share"`
-	Keys     int         `json:"keys"`
-	Clients  int         `json:"denied_keys"`
-	Longest  float64     `json:"longest_wait"` // of a denial; waits that never end are left out
-	Worst    worstMinute `json:"worst_minute"`
-}
-
-// A worstMinute is the first minute with the most denials, or with the most requests if there are
-// none.
-type worstMinute struct {
-	Start    time.Time `json:"start"`
-	Requests int64     `json:"requests"`
-	Denied   int64     `json:"denied"`
+	Requests int64   `json:"requests"`
+	Denied   int64   `json:"denied"`
+	Share    float64 `json:"denied_share"`
+	Keys     int     `json:"keys"`
+	Clients  int     `json:"denied_keys"`
+	Longest  float64 `json:"longest_wait"` // of a denial; waits that never end are left out
+	Worst    minute  `json:"worst_minute"` // the first with the most denials, or with the most requests if there are none
 }
 
 // A client is a key and its requests.
@@ -81,14 +76,6 @@ type client struct {
 	Key      string `json:"key"`
 	Requests uint32 `json:"requests"`
 	Denied   uint32 `json:"denied"`
-}
-
-// A redisLoad is the load that a policy puts on Redis. Each decision is one call; decisions of several policies share
-// it, and remembered denials save some.
-type redisLoad struct {
-	Calls   int64 `json:"calls"`
-	Busiest int64 `json:"calls_in_busiest_second"`
-	Keys    int   `json:"keys_at_once"`
 }
 
 // A proposal is a limit with headroom, and what it would have done.

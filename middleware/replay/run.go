@@ -4,10 +4,12 @@ package replay
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"runtime/debug"
@@ -29,19 +31,10 @@ import (
 //
 // Call Run from one goroutine at a time.
 func Run(ctx context.Context, handler func(algorithms.Limiter) (http.Handler, error), o *Options) error {
-	given := Options{}
-	if o != nil {
-		given = *o
-	}
-	if given.Stdin == nil {
-		given.Stdin = os.Stdin
-	}
-	if given.Stdout == nil {
-		given.Stdout = os.Stdout
-	}
-	if given.Stderr == nil {
-		given.Stderr = os.Stderr
-	}
+	given := *cmp.Or(o, &Options{})
+	given.Stdin = cmp.Or[io.Reader](given.Stdin, os.Stdin)
+	given.Stdout = cmp.Or[io.Writer](given.Stdout, os.Stdout)
+	given.Stderr = cmp.Or[io.Writer](given.Stderr, os.Stderr)
 	if err := given.run(ctx, handler); err != nil {
 		return fmt.Errorf("replay: %w", err)
 	}
@@ -72,9 +65,9 @@ func (o *Options) replay(ctx context.Context, handler func(algorithms.Limiter) (
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
-	p := &replay{engine: newEngine(o.Tiers), goals: o.targets(), progress: o.Stderr}
+	p := &replay{engine: newEngine(o.Tiers), progress: o.Stderr}
 	p.history = p.engine.limiter.history
-	p.report = report{Goals: p.goals, Refused: make(map[int]int), Logged: make(map[int]int)}
+	p.report = report{Goals: o.targets(), Refused: make(map[int]int), Logged: make(map[int]int)}
 	service, err := handler(p.engine.limiter)
 	if err != nil {
 		return nil, err
@@ -96,21 +89,15 @@ func (o *Options) replay(ctx context.Context, handler func(algorithms.Limiter) (
 	if err := in.each(ctx, p.decide); err != nil {
 		return nil, err
 	}
-	p.countLines(in)
-	if in.lines == 0 {
+	r = &p.report
+	r.lines = in.lines
+	r.Median, r.Longest = p.took.median().Seconds(), p.took.longest.Seconds()
+	r.Unrouted, r.Unknown, r.Unmet = p.engine.strays, p.engine.unknown, p.engine.unmet()
+	if in.All == 0 {
 		return nil, fmt.Errorf("%s: no lines", strings.Join(o.Files, ", "))
 	}
-	if p.report.Requests == 0 {
-		return nil, fmt.Errorf("%s: no line of %d is a request: %s", strings.Join(o.Files, ", "), in.lines, strings.Join(in.shown, "; "))
+	if r.Requests == 0 {
+		return nil, fmt.Errorf("%s: no line of %d is a request: %s", strings.Join(o.Files, ", "), in.All, strings.Join(in.BadShown, "; "))
 	}
-	return &p.report, p.conclude(ctx)
-}
-
-// countLines reports what the log and the handler made of the lines.
-func (p *replay) countLines(in *log) {
-	r := &p.report
-	r.Lines, r.Late, r.BadShown, r.Cut = in.lines, in.late, in.shown, in.unfinished
-	r.Median, r.Longest = p.took.median().Seconds(), p.took.longest.Seconds()
-	r.Bad += in.bad
-	r.Unrouted, r.Unknown, r.Unmet = p.engine.strays, p.engine.unknown, p.engine.unmet()
+	return r, p.conclude(ctx)
 }

@@ -1,13 +1,9 @@
 // The search for the smallest limit that denies few enough.
 //
 // A limit of n requests stands for the whole family of its policy: the algorithm and the
-// window stay, and a burst keeps its proportion to n. Two bounds save most trials. Let b
-// be the burst of n, where windows have b = n.
-//
-//   - If a key never wants more than min(b, n) units in two neighbouring windows, the
-//     limit denies it nothing.
-//   - The limit admits at most n + b units of a key in one window. If the key wants more,
-//     the limit denies the excess.
+// window stay, and a burst keeps its proportion to n. A bound saves most trials: let b be the
+// burst of n, where windows have b = n. If a key never wants more than min(b, n) units in two
+// neighbouring windows, the limit denies it nothing.
 
 package replay
 
@@ -89,20 +85,18 @@ func countable(l algorithms.Limit, units int64) (n int64, enough bool) {
 }
 
 // limitOf returns the limit of n requests in the family of l, or false if the algorithm
-// cannot count so many.
+// cannot count so many. It changes the text, because only that names the zone of a calendar.
 func limitOf(l algorithms.Limit, n int64) (algorithms.Limit, bool) {
-	if l.Algorithm().Calendar() {
-		return calendarOf(l, n)
+	words := strings.Fields(l.String())
+	_, unit, _ := strings.Cut(words[1], "/")
+	words[1] = strconv.FormatInt(n, 10) + "/" + unit
+	if !l.Algorithm().Continuous() {
+		other, err := algorithms.ParseLimit(strings.Join(words, " "))
+		return other, err == nil
 	}
-	for _, limit := range alternatives {
-		if other := limit(n, l.Window()); other.Algorithm() == l.Algorithm() {
-			if l.Algorithm().Continuous() {
-				other = other.WithBurst(burstOf(l, n))
-			}
-			return other, other.Validate() == nil
-		}
-	}
-	return l, false
+	other, err := algorithms.ParseLimit(strings.Join(words[:2], " "))
+	other = other.WithBurst(burstOf(l, n))
+	return other, err == nil && other.Validate() == nil
 }
 
 // beyondAll is more units than any algorithm counts.
@@ -121,19 +115,16 @@ func safeFor(l algorithms.Limit, units int64) int64 {
 	return max(1, int64(min(math.Ceil(float64(units)*float64(l.Requests())/float64(l.Burst())), beyondAll)))
 }
 
-// excessOf returns the units above which a limit of n certainly denies some of a window.
-func excessOf(l algorithms.Limit, n int64) int64 { return n + burstOf(l, n) }
-
 // begin bounds the search for each series and each goal.
 func (h *history) begin(share [goals]float64) [][]*search {
 	ranked := h.ranked()
 	all := make([][]*search, len(h.series))
 	for i, s := range h.series {
-		if !s.searchable() || s.tally.requests == 0 {
+		if !s.searchable() || s.requests == 0 {
 			continue
 		}
 		for g := range goals {
-			f := h.bound(s, ranked[i], share[g])
+			f := bound(s, ranked[i], share[g])
 			if f.parts = 20; g == clients {
 				f.parts = 100
 			}
@@ -157,64 +148,29 @@ func apart(found [][]*search) [][]*search {
 }
 
 // ranked returns the keys of each series, the largest demand at once first.
-func (h *history) ranked() [][]keyID {
-	ranked := make([][]keyID, len(h.series))
-	for i, s := range h.series {
-		ranked[i] = make([]keyID, 0, s.keys)
-	}
-	for id := range h.keys.n {
-		k := h.keys.at(id)
-		ranked[k.series] = append(ranked[k.series], id)
-	}
-	for i, ids := range ranked {
-		for _, id := range ids {
-			if h.keys.at(id).requests > h.keys.at(h.series[i].top).requests || h.keys.at(h.series[i].top).series != uint32(i) {
-				h.series[i].top = id
-			}
+func (h *history) ranked() [][]*key {
+	ranked := make([][]*key, len(h.series))
+	for _, k := range h.keys {
+		ranked[k.series] = append(ranked[k.series], k)
+		if s := h.series[k.series]; s.top == nil || k.requests > s.top.requests {
+			s.top = k
 		}
-		slices.SortFunc(ids, func(x, y keyID) int { return cmp.Compare(h.keys.at(y).pair, h.keys.at(x).pair) })
+	}
+	for _, keys := range ranked {
+		slices.SortFunc(keys, func(x, y *key) int { return cmp.Compare(y.pair, x.pair) })
 	}
 	return ranked
 }
 
-func (h *history) bound(s *series, ids []keyID, share float64) *search {
-	f := &search{series: s, allowed: int64(share*float64(len(ids)) + 1e-9), hi: 1} // 0.29*100 is less than 29
+func bound(s *series, keys []*key, share float64) *search {
+	f := &search{series: s, allowed: int64(share*float64(len(keys)) + 1e-9), hi: 1} // 0.29*100 is less than 29
 	// All keys before the first one that exceeds what is allowed may be denied.
-	if int(f.allowed) < len(ids) {
-		f.hi = safeFor(s.limit, int64(h.keys.at(ids[f.allowed]).pair))
+	if int(f.allowed) < len(keys) {
+		f.hi = safeFor(s.limit, int64(keys[f.allowed].pair))
 	}
 	n, enough := countable(s.limit, f.hi)
 	f.hi, f.untried, f.none = n, !enough, n == 0
-	if !s.settles { // a settlement makes room, or charges beyond the limit
-		f.lo = f.below(h, ids)
-	}
 	return f
-}
-
-// below returns the highest n that certainly denies too many.
-func (s *search) below(h *history, ids []keyID) int64 {
-	tooMuch := func(n int64) bool {
-		excess, denied := excessOf(s.series.limit, n), int64(0)
-		for _, id := range ids {
-			k := h.keys.at(id)
-			if int64(k.pair) <= excess { // and so are the peaks of all further keys
-				break
-			}
-			if int64(k.peak) > excess {
-				denied++
-			}
-		}
-		return denied > s.allowed
-	}
-	lo, hi := int64(0), s.hi
-	for hi-lo > 1 {
-		if mid := lo + (hi-lo)/2; tooMuch(mid) {
-			lo = mid
-		} else {
-			hi = mid
-		}
-	}
-	return lo
 }
 
 // search ends all searches. A trial tells something to each search of its family.
@@ -282,13 +238,4 @@ func (s *search) learn(denied, n int64) {
 	default:
 		s.lo = max(s.lo, min(n, s.hi-1))
 	}
-}
-
-// calendarOf changes the number in the text of a limit: only the text names the zone.
-func calendarOf(l algorithms.Limit, n int64) (algorithms.Limit, bool) {
-	words := strings.Fields(l.String())
-	_, unit, _ := strings.Cut(words[1], "/")
-	words[1] = strconv.FormatInt(n, 10) + "/" + unit
-	other, err := algorithms.ParseLimit(strings.Join(words, " "))
-	return other, err == nil
 }

@@ -93,15 +93,23 @@ func TestSmallest(t *testing.T) {
 // TestCurve: what the report says about limits is what a replay under each of them finds.
 func TestCurve(t *testing.T) {
 	t.Parallel()
-	log := text(behaved(200, 30))
+	requests := behaved(200, 30)
+	log, seconds, busiest := text(requests), make(map[time.Duration]int64), int64(0)
+	for _, r := range requests {
+		seconds[r.at/time.Second]++
+		busiest = max(busiest, seconds[r.at/time.Second])
+	}
 	replay := func(limit string) policyReport { return reportOf(t, limited(t, limit), log, Options{}).Policies[0] }
 	p := replay("token-bucket 20/1m")
 	if len(p.Curve) < points || p.Curve[len(p.Curve)-1].Denied > 0 || p.Proposal == nil || len(p.Proposal.MostDenied) == 0 {
 		t.Fatalf("got the curve %+v and the proposal %+v, want six limits, and at last one that denies nobody", p.Curve, p.Proposal)
 	}
+	if got := p.Curve[len(p.Curve)-1].Busiest; got != busiest {
+		t.Errorf("got %d requests in the busiest second of a limit that denies nobody, want %d", got, busiest)
+	}
 	for _, of := range append(p.Curve, p.Proposal.point) {
 		got := replay(of.Limit).Results[0]
-		if got.Denied != of.Denied || got.Clients != of.Clients || of.Busiest < 1 || of.Busiest > p.Redis.Busiest {
+		if got.Denied != of.Denied || got.Clients != of.Clients || of.Busiest < 1 || of.Busiest > busiest {
 			t.Errorf("%s: got %+v, and %+v alone", of.Limit, of, got)
 		}
 	}
@@ -138,13 +146,12 @@ func TestFamily(t *testing.T) {
 			t.Errorf("the burst of %d is %d", n+1, l.Burst())
 		}
 	}
-	s, h := &series{limit: algorithms.TokenBucket(1, time.Second)}, newHistory()
-	var ids []keyID
-	for range 100 {
-		ids = append(ids, h.keys.add(key{}))
+	s, keys := &series{limit: algorithms.TokenBucket(1, time.Second)}, make([]*key, 100)
+	for i := range keys {
+		keys[i] = new(key)
 	}
 	for allowed := range 100 {
-		if f := h.bound(s, ids, float64(allowed)/100); f.allowed != int64(allowed) {
+		if f := bound(s, keys, float64(allowed)/100); f.allowed != int64(allowed) {
 			t.Errorf("%d %% of 100 are %d", allowed, f.allowed)
 		}
 	}

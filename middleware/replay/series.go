@@ -3,6 +3,7 @@
 package replay
 
 import (
+	"cmp"
 	"math"
 	"strings"
 	"time"
@@ -18,16 +19,15 @@ type series struct {
 	route  string // "": the key has none
 	limit  algorithms.Limit
 	keys   int // distinct
-	denied int // of them
-	tally  tally
-	minute map[int64]int64 // requests, by minutes since 1970
 
-	window  int64 // µs
-	at      int64 // the number of the present window
-	inIt    int   // keys that were asked in it
-	most    int   // keys in one window
-	calls   peak
-	top     keyID  // with the most requests
+	requests, denied int64
+	deniedKeys       int
+	longest          time.Duration // wait
+	minute, worst    minute        // the present one, and the worst so far
+	calls            peak
+
+	window  int64  // µs
+	top     *key   // with the most requests
 	address bool   // some keys are addresses
 	settles bool   // some decisions were settled
 	pair    string // the field of the Policy that makes decisions depend on another limit; "": none
@@ -46,25 +46,11 @@ func (p *peak) add(now int64) {
 	p.most = max(p.most, p.n)
 }
 
-// A tally counts the decisions of a series under one limit.
-type tally struct {
-	requests, denied int64
-	longest          time.Duration
-	minute           map[int64]int64 // denials, by minutes since 1970
-}
-
-const minute = 60 * micros
-
-// deny counts a denial of a request that is counted elsewhere.
-func (t *tally) deny(now int64, d *algorithms.Decision) {
-	t.denied++
-	if t.minute == nil {
-		t.minute = make(map[int64]int64)
-	}
-	t.minute[now/minute]++
-	if d.RetryAfter != algorithms.Never {
-		t.longest = max(t.longest, d.RetryAfter)
-	}
+// A minute has the requests of one minute.
+type minute struct {
+	Start    time.Time `json:"start"`
+	Requests int64     `json:"requests"`
+	Denied   int64     `json:"denied"`
 }
 
 // A keyID numbers the keys of all series.
@@ -77,7 +63,6 @@ type key struct {
 	requests uint32
 	denied   uint32
 	now, was uint32 // units in the present window and in the one before
-	peak     uint32 // the most units in one window
 	pair     uint32 // the most units in two windows, one after the other
 	lo, hi   int64  // the highest limit that denies it, and the lowest that does not, so far
 	window   int64  // the number of the present window
@@ -87,7 +72,7 @@ type key struct {
 type history struct {
 	policies map[string]*family // by their names
 	series   []*series
-	keys     chunks
+	keys     []*key // by their IDs
 }
 
 // A family has the keys of one policy, and their series.
@@ -100,25 +85,6 @@ type family struct {
 type seriesID struct {
 	route string
 	limit algorithms.Limit
-}
-
-// chunks are keys that never move: a slice would be copied whenever it grows.
-type chunks struct {
-	all [][]key
-	n   keyID
-}
-
-const chunk = 4096
-
-func (c *chunks) at(id keyID) *key { return &c.all[id/chunk][id%chunk] }
-
-func (c *chunks) add(k key) keyID {
-	if int(c.n/chunk) == len(c.all) {
-		c.all = append(c.all, make([]key, chunk))
-	}
-	*c.at(c.n) = k
-	c.n++
-	return c.n - 1
 }
 
 func newHistory() *history { return &history{policies: make(map[string]*family)} }
@@ -138,10 +104,11 @@ func (h *history) record(now int64, c *algorithms.Check, d *algorithms.Decision,
 	id, known := s.ids[c.Key]
 	if !known {
 		text := strings.Clone(c.Key)
-		id = h.keys.add(key{text: text, series: h.find(s, c), window: math.MinInt64, hi: math.MaxInt64})
+		id = keyID(len(h.keys))
+		h.keys = append(h.keys, &key{text: text, series: h.find(s, c), window: math.MinInt64, hi: math.MaxInt64})
 		s.ids[text] = id
 	}
-	k := h.keys.at(id)
+	k := h.keys[id]
 	h.series[k.series].count(k, now, d)
 	return s.policy, id
 }
@@ -155,8 +122,7 @@ func (h *history) find(s *family, c *algorithms.Check) uint32 {
 		id.route = strings.Clone(id.route)
 		s.series[id] = number
 		h.series = append(h.series, &series{
-			policy: strings.Clone(c.Policy), route: id.route, limit: c.Limit,
-			window: max(1, c.Limit.Window().Microseconds()), minute: make(map[int64]int64),
+			policy: strings.Clone(c.Policy), route: id.route, limit: c.Limit, window: max(1, c.Limit.Window().Microseconds()),
 		})
 	}
 	h.series[number].keys++
@@ -171,49 +137,48 @@ func isAddress(key string) bool {
 
 // routeOf returns the escaped route in a key, "" if there is none.
 func routeOf(key string) string {
-	if at := strings.LastIndex(key, "|rt="); at >= 0 {
-		return key[at+len("|rt="):]
-	}
-	route, _ := strings.CutPrefix(key, "rt=")
-	if len(route) == len(key) {
-		return ""
-	}
+	_, route, _ := strings.Cut("|"+key, "|rt=")
 	return route
 }
 
 // count counts a decision on a key.
 func (s *series) count(k *key, now int64, d *algorithms.Decision) {
-	if s.tally.requests == 0 {
+	if s.requests == 0 {
 		s.first = now
 	}
 	s.last = now
-	s.tally.requests++
-	s.minute[now/minute]++
+	s.requests++
 	k.requests++
+	s.calls.add(now)
+	m := &s.minute
+	if at := now / micros / 60 * 60; m.Requests == 0 || at != m.Start.Unix() {
+		*m = minute{Start: time.Unix(at, 0).UTC()}
+	}
+	m.Requests++
 	if !d.Allowed {
-		s.tally.deny(now, d)
+		s.denied++
+		m.Denied++
+		if d.RetryAfter != algorithms.Never {
+			s.longest = max(s.longest, d.RetryAfter)
+		}
 		if k.denied++; k.denied == 1 {
-			s.denied++
+			s.deniedKeys++
 		}
 	}
-	s.calls.add(now)
+	if cmp.Or(cmp.Compare(m.Denied, s.worst.Denied), cmp.Compare(m.Requests, s.worst.Requests)) > 0 {
+		s.worst = *m
+	}
 }
 
 // want counts the units of a request of a key, with the units that were charged later.
 func (s *series) want(k *key, now, units int64) {
 	at := now / s.window
-	if at != s.at {
-		s.at, s.inIt = at, 0
-	}
 	if k.window != at {
 		if k.was = k.now; k.window != at-1 {
 			k.was = 0
 		}
 		k.now, k.window = 0, at
-		s.inIt++
-		s.most = max(s.most, s.inIt)
 	}
 	k.now = uint32(min(int64(k.now)+units, math.MaxUint32))
-	k.peak = max(k.peak, k.now)
 	k.pair = uint32(max(int64(k.pair), min(int64(k.now)+int64(k.was), math.MaxUint32)))
 }

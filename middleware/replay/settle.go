@@ -21,15 +21,13 @@ func (e *engine) settleUntil(instant int64) {
 		next := e.pending.pop()
 		s := next.what.(*settlement)
 		e.now = max(e.now, next.at)
-		if s.end > 0 && next.at < s.end {
+		if next.at < s.end {
 			s.check.Op = algorithms.Renew
+			e.hold(s.check, next.at, s.end)
 		} else if s.end > 0 {
 			s.check.Op = algorithms.Return
 		}
 		e.make(s.check)
-		if next.at < s.end {
-			e.hold(s.check, next.at, s.end)
-		}
 	}
 }
 
@@ -76,12 +74,11 @@ func (e *engine) settleUnits(c algorithms.Check, units, at int64) {
 	if c.Op, c.Cost = algorithms.Force, units; units < 0 {
 		c.Op, c.Cost = algorithms.Return, -units
 	}
-	if units == 0 {
-		return
-	}
-	if at <= e.now {
+	switch {
+	case units == 0:
+	case at <= e.now:
 		e.make(c)
-		return
+	default:
+		e.plan(at, 0, c)
 	}
-	e.plan(at, 0, c)
 }

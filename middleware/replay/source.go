@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -26,12 +25,8 @@ const (
 
 // A log is the lines of all files in one order. The fields are valid after the last line.
 type log struct {
-	lines, bad int
-	shown      []string // the first bad lines, with their places
-	late       int
-	unfinished []string      // files that end in the middle of a line
-	unit       time.Duration // of durations that name none; 0: as the files show
-
+	lines
+	unit    time.Duration // of durations that name none; 0: as the files show
 	sources []*source
 }
 
@@ -58,12 +53,12 @@ func openLog(names []string, stdin io.Reader, unit time.Duration) (*log, error) 
 			errs = append(errs, errors.New("-: the standard input can be read only once"))
 			continue
 		}
-		s := &source{log: l, name: filepath.Base(name)}
+		s := &source{log: l, name: filepath.Base(name), order: order{most: maxHeld / len(names)}}
 		input := stdin
 		if name != "-" {
 			f, err := os.Open(name)
 			if err != nil {
-				errs = append(errs, quoted(name, err))
+				errs = append(errs, fmt.Errorf("open %q: %w", name, errors.Unwrap(err))) // a name may have escape codes
 				continue
 			}
 			info, err := f.Stat()
@@ -75,23 +70,11 @@ func openLog(names []string, stdin io.Reader, unit time.Duration) (*log, error) 
 		s.text = bufio.NewReaderSize(input, maxLine)
 		l.sources = append(l.sources, s)
 	}
-	for _, s := range l.sources {
-		s.order.most = maxHeld / len(l.sources)
-	}
 	if err := errors.Join(errs...); err != nil {
 		l.close()
 		return nil, err
 	}
 	return l, nil
-}
-
-// quoted returns an error of os with the name in quotes: it may have escape codes.
-func quoted(name string, err error) error {
-	var of *fs.PathError
-	if errors.As(err, &of) {
-		err = of.Err
-	}
-	return fmt.Errorf("open %q: %w", name, err)
 }
 
 // open finds out whether the text is compressed, because the standard input has no name, and
@@ -205,7 +188,7 @@ func (l *log) merge(ctx context.Context, batches chan<- []*entry) error {
 		}
 	}
 	for _, s := range l.sources {
-		l.late += s.order.late
+		l.Late += s.order.late
 	}
 	return send()
 }
@@ -236,7 +219,7 @@ func (s *source) read() error {
 	}
 	s.ended = err != nil
 	if s.ended && (len(text) > 0 || err != io.EOF) && !bytes.HasSuffix(text, []byte("}")) {
-		s.log.unfinished = append(s.log.unfinished, s.name) // what is left of a line may be wrong
+		s.log.Cut = append(s.log.Cut, s.name) // what is left of a line may be wrong
 	} else if text = bytes.TrimSpace(text); len(text) > 0 {
 		s.add(text)
 	}
@@ -249,17 +232,17 @@ func (s *source) add(text []byte) {
 	if err == errNone {
 		return
 	}
-	s.log.lines++
+	s.log.All++
 	if err == nil {
 		s.order.add(l)
 		return
 	}
-	s.log.bad++
-	if len(s.log.shown) < badShown {
+	s.log.Bad++
+	if len(s.log.BadShown) < badShown {
 		const most = 100
 		if len(text) > most {
 			text = append(bytes.Clone(text[:most]), "..."...)
 		}
-		s.log.shown = append(s.log.shown, fmt.Sprintf("%s:%d: %v: %q", s.name, s.line, err, text))
+		s.log.BadShown = append(s.log.BadShown, fmt.Sprintf("%s:%d: %v: %q", s.name, s.line, err, text))
 	}
 }

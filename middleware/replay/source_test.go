@@ -111,8 +111,8 @@ func TestOutOfOrder(t *testing.T) {
 	}
 	text.WriteString(commonLine(900, "/late"))
 	l, got := read(t, text.String(), "-")
-	if len(got) != len(seconds)+1 || l.late != 1 {
-		t.Errorf("got %d lines, %d of them late, want %d and 1", len(got), l.late, len(seconds)+1)
+	if len(got) != len(seconds)+1 || l.Late != 1 {
+		t.Errorf("got %d lines, %d of them late, want %d and 1", len(got), l.Late, len(seconds)+1)
 	}
 }
 
@@ -137,11 +137,11 @@ func TestBadLines(t *testing.T) {
 	t.Parallel()
 	text := strings.Repeat("bad\n", 4) + "\n" + strings.Repeat("x", 2*maxLine) + "\n" + commonLine(1, "/good") + commonLine(2, "/last")
 	l, got := read(t, text, "-")
-	if !slices.Equal(got, []string{"/good", "/last"}) || l.bad != 5 || l.lines != 7 {
-		t.Errorf("got %q, %d of %d lines bad, want /good and /last, 5 of 7", got, l.bad, l.lines)
+	if !slices.Equal(got, []string{"/good", "/last"}) || l.Bad != 5 || l.All != 7 {
+		t.Errorf("got %q, %d of %d lines bad, want /good and /last, 5 of 7", got, l.Bad, l.All)
 	}
-	if len(l.shown) != badShown || !strings.HasPrefix(l.shown[0], `-:1: `) || !strings.Contains(l.shown[0], `"bad"`) {
-		t.Errorf("got %q, want the first three bad lines", l.shown)
+	if len(l.BadShown) != badShown || !strings.HasPrefix(l.BadShown[0], `-:1: `) || !strings.Contains(l.BadShown[0], `"bad"`) {
+		t.Errorf("got %q, want the first three bad lines", l.BadShown)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
+	"math"
 	"os"
 )
 
@@ -16,15 +17,13 @@ import (
 type record struct {
 	time    int64 // µs since 1970
 	key     keyID
-	units   int64 // up to maxUnits; negative if they were returned
+	units   int64 // at most maxUnits; negative if they were returned
 	settles bool
 }
 
 const (
 	recordSize = 16
-	settlesBit = 1 << 31 // in the units
-	returnsBit = 1 << 30
-	maxUnits   = returnsBit - 1
+	maxUnits   = math.MaxInt32
 )
 
 // A spool is a temporary file of records. Write all, flush out, and then read it from
@@ -56,17 +55,13 @@ func (s *spool) close() error {
 }
 
 func (s *spool) add(r record) error {
+	if r.settles { // no time is negative
+		r.time = -r.time
+	}
 	var buf [recordSize]byte
 	binary.LittleEndian.PutUint64(buf[:], uint64(r.time))
 	binary.LittleEndian.PutUint32(buf[8:], uint32(r.key))
-	units := uint32(min(max(r.units, -r.units), maxUnits))
-	if r.units < 0 {
-		units |= returnsBit
-	}
-	if r.settles {
-		units |= settlesBit
-	}
-	binary.LittleEndian.PutUint32(buf[12:], units)
+	binary.LittleEndian.PutUint32(buf[12:], uint32(r.units))
 	s.n++
 	_, err := s.out.Write(buf[:])
 	return err
@@ -79,15 +74,8 @@ func (s *spool) each(ctx context.Context, do func(record) error) error {
 	for {
 		n, err := io.ReadFull(file, buf)
 		for b := buf[:n]; len(b) >= recordSize; b = b[recordSize:] {
-			units := binary.LittleEndian.Uint32(b[12:])
-			r := record{
-				time: int64(binary.LittleEndian.Uint64(b)), key: keyID(binary.LittleEndian.Uint32(b[8:])),
-				units: int64(units & maxUnits), settles: units&settlesBit != 0,
-			}
-			if units&returnsBit != 0 {
-				r.units = -r.units
-			}
-			if err := do(r); err != nil {
+			at, key, units := int64(binary.LittleEndian.Uint64(b)), binary.LittleEndian.Uint32(b[8:]), binary.LittleEndian.Uint32(b[12:])
+			if err := do(record{max(at, -at), keyID(key), int64(int32(units)), at < 0}); err != nil {
 				return err
 			}
 		}

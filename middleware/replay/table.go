@@ -13,11 +13,9 @@ import (
 	"time"
 )
 
-const clockTime = "2006-01-02 15:04"
-
 // write writes the report.
 func (r *report) write(out io.Writer) {
-	fmt.Fprintf(out, "%s requests from %s to %s UTC (%v)\n", thousands(int64(r.Requests)),
+	fmt.Fprintf(out, "%s requests from %s to %s UTC (%v)\n", thousands(r.Requests),
 		r.Start.Format(time.DateTime), r.End.Format(time.DateTime), r.End.Sub(r.Start).Round(time.Second))
 	r.writeNotes(out)
 	for i := range r.Policies {
@@ -29,10 +27,10 @@ func (r *report) write(out io.Writer) {
 func (r *report) writeNotes(out io.Writer) {
 	note := func(n int, format string, args ...any) {
 		if n > 0 {
-			fmt.Fprintf(out, "  "+thousands(int64(n))+" "+format+"\n", args...)
+			fmt.Fprintf(out, "  "+thousands(n)+" "+format+"\n", args...)
 		}
 	}
-	note(r.Bad, "of %s lines are bad", thousands(int64(r.Lines)))
+	note(r.Bad, "of %s lines are bad", thousands(r.All))
 	for _, line := range r.BadShown {
 		fmt.Fprintf(out, "    %s\n", line)
 	}
@@ -70,28 +68,16 @@ func (r *report) writeNotes(out io.Writer) {
 }
 
 func (p *policyReport) write(out io.Writer, goals targets) {
-	title := p.Policy
+	title, r := p.Policy, p.Results[0]
 	if p.Route != "" {
 		title += "  " + p.Route
 	}
 	fmt.Fprintln(out, title)
-	var table strings.Builder
-	t := tabwriter.NewWriter(&table, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "\trequests\tdenied\tshare\tkeys\tdenied keys\tlongest wait\tworst minute (UTC)\t ")
-	for i, r := range p.Results {
-		mark := "  "
-		if i == 0 {
-			mark = "> "
-		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", mark+fmt.Sprintf("%-36s", r.Limit), thousands(r.Requests), thousands(r.Denied), percent(r.Share),
-			thousands(int64(r.Keys)), thousands(int64(r.Clients)), seconds(r.Longest),
-			fmt.Sprintf("%s: %s of %s", r.Worst.Start.Format(clockTime), thousands(r.Worst.Denied), thousands(r.Worst.Requests)))
-	}
-	_ = t.Flush() // a Builder has no errors
-	for line := range strings.Lines(table.String()) {
-		fmt.Fprintln(out, strings.TrimRight(line, " \n"))
-	}
+	fmt.Fprintf(out, "  limit            %s, denies %s of %s requests (%s) and %s of %s keys\n", p.Limit,
+		thousands(r.Denied), thousands(r.Requests), percent(r.Share), thousands(r.Clients), thousands(r.Keys))
 	writeClients(out, "denied most", p.MostDenied)
+	fmt.Fprintf(out, "  worst minute     %s UTC, %s of %s requests denied; longest wait %s\n",
+		r.Worst.Start.Format("2006-01-02 15:04"), thousands(r.Worst.Denied), thousands(r.Worst.Requests), seconds(r.Longest))
 	writeCurve(out, p.Curve)
 	if len(p.Curve) > 0 || p.Smallest != "" {
 		fmt.Fprintf(out, "  smallest limit   %s, to deny at most %s of clients\n", cmp.Or(p.Smallest, "none of this algorithm"), percent(goals.Clients))
@@ -99,8 +85,6 @@ func (p *policyReport) write(out io.Writer, goals targets) {
 	if p.Apart != "" {
 		fmt.Fprintf(out, "  lowest rate      %s, with the same burst\n", p.Apart)
 	}
-	fmt.Fprintf(out, "  Redis            %s calls, at most %s in a second; about %s keys at once\n",
-		thousands(p.Redis.Calls), thousands(p.Redis.Busiest), thousands(int64(p.Redis.Keys)))
 	p.writeProposal(out, goals)
 }
 
@@ -112,7 +96,7 @@ func writeCurve(out io.Writer, curve []point) {
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintf(t, "  %-38s\tclients denied\tshare\trequests denied\tshare\tbusiest second that passes\t\n", "limits")
 	for _, p := range curve {
-		fmt.Fprintf(t, "    %-36s\t%s\t%s\t%s\t%s\t%s\t\n", p.Limit, thousands(int64(p.Clients)), percent(p.Share), thousands(p.Denied), percent(p.Requests), thousands(p.Busiest))
+		fmt.Fprintf(t, "    %-36s\t%s\t%s\t%s\t%s\t%s\t\n", p.Limit, thousands(p.Clients), percent(p.Share), thousands(p.Denied), percent(p.Requests), thousands(p.Busiest))
 	}
 	_ = t.Flush() // the errors of out are those of its buffer
 }
@@ -122,7 +106,7 @@ func writeClients(out io.Writer, title string, denied []client) {
 	var clients []string
 	for _, c := range denied {
 		name, _, _ := strings.Cut(c.Key, "|") // the part that names the client
-		clients = append(clients, fmt.Sprintf("%s %s of %s", name, thousands(int64(c.Denied)), thousands(int64(c.Requests))))
+		clients = append(clients, fmt.Sprintf("%s %s of %s", name, thousands(c.Denied), thousands(c.Requests)))
 	}
 	if clients != nil {
 		fmt.Fprintf(out, "  %-16s %s\n", title, strings.Join(clients, ", "))
@@ -145,11 +129,10 @@ func (p *policyReport) writeProposal(out io.Writer, goals targets) {
 	for line := range strings.Lines(p.Proposal.Code) {
 		fmt.Fprintf(out, "      %s", line)
 	}
-	fmt.Fprintln(out)
 }
 
 // thousands writes a number with a separator between thousands.
-func thousands(n int64) string {
+func thousands[N int | int64 | uint32](n N) string {
 	if n < 1000 {
 		return fmt.Sprint(n)
 	}
@@ -174,9 +157,5 @@ func seconds(s float64) string {
 	if s == 0 {
 		return "-"
 	}
-	d := time.Duration(s * float64(time.Second))
-	if d < time.Second {
-		return d.Round(time.Millisecond).String()
-	}
-	return d.Round(100 * time.Millisecond).String()
+	return time.Duration(s * float64(time.Second)).Round(time.Millisecond).String()
 }

@@ -17,7 +17,7 @@ import (
 type trial struct {
 	most    []int64            // clients to count, by series; nil: count all denied requests
 	limits  []algorithms.Limit // by series; the zero Limit leaves a series out
-	tallies []tally            // denials only, by series
+	total   []int64            // denied requests, by series
 	clients []int              // denied keys, by series
 	denied  []uint32           // denied requests, by key
 	passed  []peak             // by series
@@ -46,8 +46,8 @@ func (h *history) run(ctx context.Context, s *spool, trials ...*trial) error {
 }
 
 func (t *trial) run(ctx context.Context, h *history, s *spool) error {
-	t.tallies, t.clients = make([]tally, len(h.series)), make([]int, len(h.series))
-	t.denied, t.passed = make([]uint32, h.keys.n), make([]peak, len(h.series))
+	t.total, t.clients = make([]int64, len(h.series)), make([]int, len(h.series))
+	t.denied, t.passed = make([]uint32, len(h.keys)), make([]peak, len(h.series))
 	var now int64
 	memory := algorithms.NewMemory(&algorithms.MemoryOptions{
 		MaxKeys: math.MaxInt32, Now: func() time.Time { return time.UnixMicro(now) },
@@ -66,7 +66,7 @@ func (t *trial) run(ctx context.Context, h *history, s *spool) error {
 		if known[r.key] && (r.settles || t.most != nil) {
 			return nil
 		}
-		k := h.keys.at(r.key)
+		k := h.keys[r.key]
 		if known[r.key] {
 			t.passed[k.series].add(r.time)
 			return nil
@@ -93,7 +93,7 @@ func (t *trial) run(ctx context.Context, h *history, s *spool) error {
 		if c.Decision.Allowed {
 			t.passed[k.series].add(now)
 		} else {
-			t.tallies[k.series].deny(now, &c.Decision)
+			t.total[k.series]++
 			if t.denied[r.key]++; t.denied[r.key] == 1 {
 				t.clients[k.series]++
 			}
@@ -106,9 +106,8 @@ func (t *trial) run(ctx context.Context, h *history, s *spool) error {
 // nothing, or denies them and only clients are counted. Keys that want few units in two
 // neighbouring windows are denied nothing; most keys do.
 func (t *trial) known(h *history) (known []bool, all bool) {
-	known, all = make([]bool, h.keys.n), true
-	for id := range h.keys.n {
-		k := h.keys.at(id)
+	known, all = make([]bool, len(h.keys)), true
+	for id, k := range h.keys {
 		l := t.limits[k.series]
 		n := l.Requests()
 		known[id] = l == (algorithms.Limit{}) || int64(k.pair) <= min(l.Burst(), n) || k.hi <= n
@@ -123,8 +122,7 @@ func (t *trial) known(h *history) (known []bool, all bool) {
 
 // learn keeps what a trial has found out about keys. A settlement may be larger where the limit is.
 func (t *trial) learn(h *history) {
-	for id := range h.keys.n {
-		k := h.keys.at(id)
+	for id, k := range h.keys {
 		s, l := h.series[k.series], t.limits[k.series]
 		n := l.Requests()
 		switch {
@@ -137,11 +135,6 @@ func (t *trial) learn(h *history) {
 			}
 		}
 	}
-}
-
-// alternatives are the algorithms whose limits have a number and a window.
-var alternatives = []func(int64, time.Duration) algorithms.Limit{
-	algorithms.TokenBucket, algorithms.LeakyBucket, algorithms.SlidingWindowCounter, algorithms.SlidingWindowLog, algorithms.FixedWindow,
 }
 
 // searchable reports whether a trial tells what another number of requests would do.
