@@ -57,6 +57,12 @@
 // Clients of gRPC, gRPC-Web and Connect receive RESOURCE_EXHAUSTED with a google.rpc.RetryInfo instead of 429, and
 // PERMISSION_DENIED instead of 403. Browsers need Grpc-Status, Grpc-Message and Grpc-Status-Details-Bin in Access-Control-Expose-Headers.
 //
+// Clients of JSON-RPC, such as agents that speak MCP, receive a JSON-RPC error. Its code is the HTTP status, because MCP has no
+// code for limits and reserves -32020 to -32099 for codes of its own. Its message says the wait in words, and its
+// data.retryAfterMs in milliseconds. Its id is null, because the middleware does not read the body. A request is JSON-RPC if
+// it POSTs application/json-rpc, or application/json with MCP-Protocol-Version or Mcp-Session-Id. A denial of other
+// JSON is an application/problem+json.
+//
 // # Retry-After
 //
 // Retry-After has whole seconds. A client of a limit of several units per second loses what comes back in the rest of a second, unless

@@ -1,6 +1,7 @@
-// Package rpc answers refusals of gRPC, gRPC-Web and Connect requests, in the terms of these
-// protocols. Their clients read a bare 429 as UNAVAILABLE, and many retry that
-// at once. An [Ending] reads how an answered request ended.
+// Package rpc answers refusals of gRPC, gRPC-Web, Connect and JSON-RPC requests,
+// in the terms of these protocols. Clients of the first three read a bare 429 as
+// UNAVAILABLE, and many retry that at once. Agents that speak MCP read no header.
+// An [Ending] reads how an answered request ended.
 //
 //	Status                       Code                Wait
 //	429                          RESOURCE_EXHAUSTED  of the denial
@@ -16,11 +17,12 @@
 //
 // POSTs of gRPC and gRPC-Web are known by their Content-Type. POSTs of Connect
 // are known by application/connect+… or Connect-Protocol-Version, and GETs by
-// connect=v1 in the query.
+// connect=v1 in the query. POSTs of JSON-RPC are known by application/json-rpc,
+// or by application/json and a field of MCP.
 //
 // gRPC needs no body: a response whose only header block has the status is a
 // "trailers-only" response. Connect sends the error as JSON, and a stream wraps
-// it into its last message. All three carry a google.rpc.RetryInfo, a dozen
+// it into its last message. These three carry a google.rpc.RetryInfo, a dozen
 // bytes of protobuf. We encode them by hand rather than link a protobuf
 // library.
 package rpc
@@ -42,9 +44,10 @@ const (
 	grpc                          // also gRPC-Web, whose clients read the same header
 	connectStream                 // client, server and bidirectional streams
 	connectUnary
+	jsonRPC
 )
 
-// ProtocolOf returns the protocol of a request. All three protocols POST, and
+// ProtocolOf returns the protocol of a request. All protocols POST, and
 // Connect also reads by GET.
 func ProtocolOf(r *http.Request) Protocol {
 	switch r.Method {
@@ -57,6 +60,8 @@ func ProtocolOf(r *http.Request) Protocol {
 			return connectStream
 		case len(r.Header["Connect-Protocol-Version"]) > 0:
 			return connectUnary
+		case isJSONRPC(r.Header):
+			return jsonRPC
 		}
 	case http.MethodGet:
 		// Few queries need to be parsed.
@@ -100,7 +105,7 @@ const (
 )
 
 // codes has the names of Connect, and the HTTP statuses of google.rpc.Code, which are also those of unary calls of
-// Connect.
+// Connect and of JSON-RPC.
 var codes = [...]struct {
 	name   string
 	status int
@@ -150,6 +155,10 @@ func (p Protocol) Refuse(w http.ResponseWriter, r *http.Request, why *Refusal) {
 		h.Set("Content-Type", "application/json")
 		w.WriteHeader(codes[code].status)
 		_, _ = w.Write(connectError(code, why.Title, wait))
+	case jsonRPC:
+		h.Set("Content-Type", "application/json")
+		w.WriteHeader(codes[code].status)
+		_, _ = w.Write(jsonRPCError(code, why.Title, wait))
 	}
 }
 

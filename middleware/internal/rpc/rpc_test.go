@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"encoding/json"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -10,8 +11,8 @@ import (
 // TestProtocols: only requests that name a protocol of RPC get its refusals.
 func TestProtocols(t *testing.T) {
 	for name, tt := range map[string]struct {
-		method, target, contentType, connect string
-		want                                 Protocol
+		method, target, contentType, field string
+		want                               Protocol
 	}{
 		"form":             {"POST", "/", "application/x-www-form-urlencoded", "", None},
 		"gRPC":             {"POST", "/", "application/grpc+proto; charset=utf-8", "", grpc},
@@ -19,16 +20,23 @@ func TestProtocols(t *testing.T) {
 		"gRPC by GET":      {"GET", "/", "application/grpc", "", None},
 		"a Connect stream": {"POST", "/", "application/connect+json", "", connectStream},
 		"no codec":         {"POST", "/", "application/connect", "", None},
-		"a Connect call":   {"POST", "/", "application/json", "1", connectUnary},
+		"a Connect call":   {"POST", "/", "application/json", "Connect-Protocol-Version", connectUnary},
 		"a Connect read":   {"GET", "/?connect=v1&message=x", "", "", connectUnary},
 		"another version":  {"GET", "/?connect=v10", "", "", None},
+		"JSON":             {"POST", "/", "application/json", "", None},
+		"JSON-RPC":         {"POST", "/", "Application/JSON-RPC; charset=utf-8", "", jsonRPC},
+		"JSON-RPC by GET":  {"GET", "/", "application/json-rpc", "", None},
+		"MCP":              {"POST", "/", "application/json; charset=utf-8", "MCP-Protocol-Version", jsonRPC},
+		"MCP 2025-03-26":   {"POST", "/", "application/json", "Mcp-Session-Id", jsonRPC},
+		"a stream of MCP":  {"GET", "/", "", "Mcp-Session-Id", None},
+		"no JSON":          {"POST", "/", "text/plain", "Mcp-Session-Id", None},
 	} {
 		r := httptest.NewRequest(tt.method, tt.target, nil)
 		if tt.contentType != "" {
 			r.Header.Set("Content-Type", tt.contentType)
 		}
-		if tt.connect != "" {
-			r.Header.Set("Connect-Protocol-Version", tt.connect)
+		if tt.field != "" {
+			r.Header.Set(tt.field, "1")
 		}
 		if got := ProtocolOf(r); got != tt.want {
 			t.Errorf("%s: got %d, want %d", name, got, tt.want)
@@ -67,6 +75,36 @@ func TestRefusals(t *testing.T) {
 		connectUnary.Refuse(w, r, &tt.why)
 		if want := codes[tt.why.code()]; w.Code != want.status || !strings.Contains(w.Body.String(), `"code":"`+want.name+`"`) {
 			t.Errorf("%s: Connect got %d %s, want %d and %s", name, w.Code, w.Body, want.status, want.name)
+		}
+	}
+}
+
+// TestJSONRPC has the bytes of each kind of refusal.
+func TestJSONRPC(t *testing.T) {
+	for _, tt := range []struct {
+		why        Refusal
+		retryAfter string
+		status     int
+		want       string // after the ID
+	}{
+		{Refusal{429, true, "Quota Exceeded"}, "7", 429, `{"code":429,"message":"Quota Exceeded. Retry in 7 seconds.","data":{"retryAfterMs":7000}}`},
+		{Refusal{429, true, "Quota Exceeded"}, "1", 429, `{"code":429,"message":"Quota Exceeded. Retry in 1 second.","data":{"retryAfterMs":1000}}`},
+		{Refusal{429, true, "Quota Exceeded"}, "", 429, `{"code":429,"message":"Quota Exceeded. No wait helps."}`},
+		{Refusal{403, true, "No Requests Allowed"}, "", 403, `{"code":403,"message":"No Requests Allowed"}`},
+		{Refusal{503, true, "Temporary Reduced Capacity"}, "7", 429, `{"code":429,"message":"Temporary Reduced Capacity. Retry in 7 seconds.","data":{"retryAfterMs":7000}}`},
+		{Refusal{503, false, "Service Unavailable"}, "3", 503, `{"code":503,"message":"Service Unavailable. Retry in 3 seconds.","data":{"retryAfterMs":3000}}`},
+		{Refusal{401, false, "Unauthorized"}, "", 401, `{"code":401,"message":"Unauthorized"}`},
+		{Refusal{400, false, "Bad Request"}, "", 400, `{"code":400,"message":"Bad Request"}`},
+		{Refusal{500, false, "Internal Server Error"}, "", 500, `{"code":500,"message":"Internal Server Error"}`},
+	} {
+		w := httptest.NewRecorder()
+		if tt.retryAfter != "" {
+			w.Header().Set("Retry-After", tt.retryAfter)
+		}
+		jsonRPC.Refuse(w, httptest.NewRequest("POST", "/", nil), &tt.why)
+		want := `{"jsonrpc":"2.0","id":null,"error":` + tt.want + "}"
+		if got := w.Body.String(); got != want || w.Code != tt.status || w.Header().Get("Content-Type") != "application/json" || !json.Valid(w.Body.Bytes()) {
+			t.Errorf("%+v: got %d and %s, want %d and %s", tt.why, w.Code, got, tt.status, want)
 		}
 	}
 }

@@ -1,5 +1,5 @@
-// The answers to gRPC, gRPC-Web and Connect requests, as raw requests see them. internal/clients has tests with the
-// real clients.
+// The answers to gRPC, gRPC-Web, Connect and JSON-RPC requests, as raw requests see them. internal/clients has tests with
+// the real clients.
 
 package tests
 
@@ -74,6 +74,16 @@ func TestProtocols(t *testing.T) {
 		{"no gRPC", plain, 403, rpc("Content-Type", "application/grpcurl")},
 		{"no gRPC-Web", plain, 403, rpc("Content-Type", "application/grpc-website")},
 		{"no stream of Connect", plain, 403, rpc("Content-Type", "application/connect")},
+		{"JSON-RPC", unary, 403, rpc("Content-Type", "application/json-rpc")},
+		{"MCP", unary, 403, rpc("Content-Type", "application/json", "MCP-Protocol-Version", "2026-07-28")},
+		{"MCP of the first revision", unary, 403, rpc("Content-Type", "application/json; charset=utf-8", "Mcp-Session-Id", "1")},
+		{"a POST of JSON that accepts what MCP accepts", plain, 403, rpc("Content-Type", "application/json", "Accept", "application/json, text/event-stream")},
+		{"a stream of MCP", plain, 403, with(get("/"), "Mcp-Session-Id", "1")},
+		{"the end of a session of MCP", plain, 403, func() *http.Request {
+			r := rpc("Mcp-Session-Id", "1")
+			r.Method = http.MethodDelete
+			return r
+		}()},
 	} {
 		m := newMiddleware(t, newStill(t), nil, byIP("p", algorithms.Nobody()))
 		w := record(m.Handler(ok), tt.r)
@@ -99,6 +109,11 @@ func TestWaitOfRPC(t *testing.T) {
 	w = record(m.Handler(ok), rpc("Connect-Protocol-Version", "1"))
 	want = `{"code":"resource_exhausted","message":"Quota Exceeded","details":[{"type":"google.rpc.RetryInfo","value":"` +
 		base64.RawStdEncoding.EncodeToString([]byte(retryInfo)) + `"}]}`
+	if got := w.Body.String(); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	w = record(m.Handler(ok), rpc("Content-Type", "application/json", "Mcp-Session-Id", "1"))
+	want = `{"jsonrpc":"2.0","id":null,"error":{"code":429,"message":"Quota Exceeded. Retry in 3600 seconds.","data":{"retryAfterMs":3600000}}}`
 	if got := w.Body.String(); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
@@ -163,6 +178,22 @@ func TestRefusalsInTermsOfRPC(t *testing.T) {
 			}
 			if got := string(envelope[5:]); tt.wait != "*" && got != `{"error":`+unary+`}` {
 				t.Errorf("%s: got %s of a stream, and %s of a call", name, got, unary)
+			}
+
+			w = send("Content-Type", "application/json", "Mcp-Session-Id", "1")
+			var answer struct {
+				Error struct {
+					Code    int
+					Message string
+					Data    struct{ RetryAfterMs json.Number }
+				}
+			}
+			if err := json.Unmarshal(w.Body.Bytes(), &answer); err != nil || w.Code != tt.status || answer.Error.Code != tt.status || !strings.HasPrefix(answer.Error.Message, tt.message) {
+				t.Errorf("%s: got %s, want %d and %s", name, answerOf(w), tt.status, tt.message)
+			}
+			seconds := w.Header().Get("Retry-After")
+			if got := answer.Error.Data.RetryAfterMs.String(); strings.TrimSuffix(got, "000") != seconds || strings.Contains(answer.Error.Message, "Retry in "+seconds+" second") != (seconds != "") {
+				t.Errorf("%s: got %s, want the wait of %s s", name, answerOf(w), seconds)
 			}
 		})
 	}
