@@ -35,10 +35,8 @@ func isJSONRPC(h http.Header) bool {
 func jsonRPCError(code code, title string, wait int64) []byte {
 	body := []byte(`{"jsonrpc":"2.0","id":null,"error":{"code":` + strconv.Itoa(codes[code].status) + `,"message":"` + title)
 	switch {
-	case wait == 1:
-		body = append(body, ". Retry in 1 second."...)
-	case wait > 1:
-		body = append(body, ". Retry in "+strconv.FormatInt(wait, 10)+" seconds."...)
+	case wait > 0:
+		body = append(body, ". Retry in "+strconv.FormatInt(wait, 10)+" s."...)
 	case code.waits():
 		body = append(body, ". No wait helps."...)
 	}

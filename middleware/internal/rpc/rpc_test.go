@@ -87,12 +87,11 @@ func TestJSONRPC(t *testing.T) {
 		status     int
 		want       string // after the ID
 	}{
-		{Refusal{429, true, "Quota Exceeded"}, "7", 429, `{"code":429,"message":"Quota Exceeded. Retry in 7 seconds.","data":{"retryAfterMs":7000}}`},
-		{Refusal{429, true, "Quota Exceeded"}, "1", 429, `{"code":429,"message":"Quota Exceeded. Retry in 1 second.","data":{"retryAfterMs":1000}}`},
+		{Refusal{429, true, "Quota Exceeded"}, "7", 429, `{"code":429,"message":"Quota Exceeded. Retry in 7 s.","data":{"retryAfterMs":7000}}`},
 		{Refusal{429, true, "Quota Exceeded"}, "", 429, `{"code":429,"message":"Quota Exceeded. No wait helps."}`},
 		{Refusal{403, true, "No Requests Allowed"}, "", 403, `{"code":403,"message":"No Requests Allowed"}`},
-		{Refusal{503, true, "Temporary Reduced Capacity"}, "7", 429, `{"code":429,"message":"Temporary Reduced Capacity. Retry in 7 seconds.","data":{"retryAfterMs":7000}}`},
-		{Refusal{503, false, "Service Unavailable"}, "3", 503, `{"code":503,"message":"Service Unavailable. Retry in 3 seconds.","data":{"retryAfterMs":3000}}`},
+		{Refusal{503, true, "Temporary Reduced Capacity"}, "7", 429, `{"code":429,"message":"Temporary Reduced Capacity. Retry in 7 s.","data":{"retryAfterMs":7000}}`},
+		{Refusal{503, false, "Service Unavailable"}, "3", 503, `{"code":503,"message":"Service Unavailable. Retry in 3 s.","data":{"retryAfterMs":3000}}`},
 		{Refusal{401, false, "Unauthorized"}, "", 401, `{"code":401,"message":"Unauthorized"}`},
 		{Refusal{400, false, "Bad Request"}, "", 400, `{"code":400,"message":"Bad Request"}`},
 		{Refusal{500, false, "Internal Server Error"}, "", 500, `{"code":500,"message":"Internal Server Error"}`},

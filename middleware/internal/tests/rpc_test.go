@@ -113,7 +113,7 @@ func TestWaitOfRPC(t *testing.T) {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	w = record(m.Handler(ok), rpc("Content-Type", "application/json", "Mcp-Session-Id", "1"))
-	want = `{"jsonrpc":"2.0","id":null,"error":{"code":429,"message":"Quota Exceeded. Retry in 3600 seconds.","data":{"retryAfterMs":3600000}}}`
+	want = `{"jsonrpc":"2.0","id":null,"error":{"code":429,"message":"Quota Exceeded. Retry in 3600 s.","data":{"retryAfterMs":3600000}}}`
 	if got := w.Body.String(); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
@@ -192,7 +192,7 @@ func TestRefusalsInTermsOfRPC(t *testing.T) {
 				t.Errorf("%s: got %s, want %d and %s", name, answerOf(w), tt.status, tt.message)
 			}
 			seconds := w.Header().Get("Retry-After")
-			if got := answer.Error.Data.RetryAfterMs.String(); strings.TrimSuffix(got, "000") != seconds || strings.Contains(answer.Error.Message, "Retry in "+seconds+" second") != (seconds != "") {
+			if got := answer.Error.Data.RetryAfterMs.String(); strings.TrimSuffix(got, "000") != seconds || strings.Contains(answer.Error.Message, "Retry in "+seconds+" s.") != (seconds != "") {
 				t.Errorf("%s: got %s, want the wait of %s s", name, answerOf(w), seconds)
 			}
 		})
