@@ -124,7 +124,7 @@ test-e2e: redis ## test the example's page with a headless Chromium, installed i
 	go -C examples/chi-server/e2e test -count=1 ./...
 
 # Debian installs the Python clients for /usr/bin/python3. To use another interpreter that has them, set PYTHON.
-test-clients: ## test how clients of npm, Python, Go, gRPC and Connect understand responses
+test-clients: ## test how clients of npm, Python, Go, gRPC, Connect and MCP understand responses
 	@.ci/install node nodejs nodejs nodejs node
 	@.ci/install npm npm npm npm node
 	@$(PYTHON) -c 'import httpx, requests' 2>/dev/null || { apt-get -qq update && \
