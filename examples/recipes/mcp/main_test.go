@@ -86,11 +86,13 @@ func (a agent) waits(t *testing.T, w *weather, seconds time.Duration, tool strin
 	if denied == nil || denied.Code != 429 || denied.Message != fmt.Sprintf("Too Many Requests. Retry in %d s.", seconds) {
 		t.Fatalf("%s: got %+v, want a denial for %d s", tool, denied, seconds)
 	}
-	var told struct{ RetryAfterMs time.Duration }
-	if err := json.Unmarshal(denied.Data, &told); err != nil || told.RetryAfterMs != 1000*seconds {
+	var told struct {
+		Milliseconds int64 `json:"retryAfterMs"`
+	}
+	if err := json.Unmarshal(denied.Data, &told); err != nil || told.Milliseconds != 1000*int64(seconds) {
 		t.Fatalf("%s: got %s, error %v, want %d s", tool, denied.Data, err, seconds)
 	}
-	w.clock.Add(int64((told.RetryAfterMs - 1) * time.Millisecond))
+	w.clock.Add((told.Milliseconds - 1) * int64(time.Millisecond))
 	if a.call(t, tool) == nil {
 		t.Errorf("%s: admitted before the wait was over", tool)
 	}

@@ -9,7 +9,7 @@
 //
 // The id is null, as JSON-RPC has it where the id is unknown: it stands in the body, which a denial does not read. So
 // the status cannot be 200, because a client would wait for its id. Of the official SDKs, Python's gives the error to
-// the caller under the id of the request, TypeScript's shows the body, and Go's shows the status only.
+// the caller of the request if the body has an id, also null. TypeScript's shows the body, and Go's the status alone.
 
 package rpc
 
