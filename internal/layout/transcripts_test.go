@@ -54,8 +54,8 @@ func TestReadmeTranscripts(t *testing.T) {
 				t.Errorf("README.md has %d commands for %s, want at least 2", len(commands), p.dir)
 			}
 			diff := differences(t, commands, address)
-			if diff != "" && p.dir == "quickstart" {
-				diff = differences(t, commands, address) // the first window of the counter ended meanwhile
+			for try := 1; try < 5 && diff != "" && p.dir == "quickstart"; try++ {
+				diff = differences(t, commands, address) // a window of the counter ended meanwhile
 			}
 			if diff != "" {
 				t.Error(diff)
