@@ -195,8 +195,7 @@ fuzz: redis ## run every fuzz target for FUZZTIME (10s)
 		(set -x; go test -run '^$$' -fuzz "^$$target\$$" -fuzzminimizetime 1x -fuzztime $(FUZZTIME) "$$package" </dev/null) || exit 1; \
 	done
 
-bench: redis ## compare with peers for 25 minutes, and write RESULTS.md, MEASUREMENTS.md and plots into internal/lab/bench
-	@.ci/install valgrind valgrind valgrind valgrind valgrind
+bench: redis ## compare with peers for ten minutes, into internal/lab/bench/RESULTS.md
 	go -C $(LAB) run ./bench -o bench
 
 bench-smoke: redis ## run each benchmark for an instant: fail on allocations, ignore times

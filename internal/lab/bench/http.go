@@ -7,16 +7,8 @@ import (
 	"net/http/httptest"
 	"strconv"
 
-	"github.com/go-chi/httprate"
-	"github.com/sethvargo/go-limiter/httplimit"
-	"github.com/ulule/limiter/v3"
-	"github.com/ulule/limiter/v3/drivers/middleware/stdlib"
-	ululememory "github.com/ulule/limiter/v3/drivers/store/memory"
-
 	"github.com/penstock-go/penstock/algorithms"
-	"github.com/penstock-go/penstock/algorithms/shared"
 	"github.com/penstock-go/penstock/headers"
-	"github.com/penstock-go/penstock/keyfunc"
 	"github.com/penstock-go/penstock/middleware"
 )
 
@@ -63,44 +55,8 @@ func (w *response) WriteHeader(status int)      { w.status = status }
 
 var served = http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
 
+// merchantHeader names the merchant, by whom policies limit.
 const merchantHeader = "X-Merchant"
-
-func penstockMemoryHTTP(o ratelimit.Options) setup {
-	return func(_ context.Context, _ *stage, q quota) (func() take, error) {
-		return penstockHTTP(o, algorithms.NewMemory(nil), ratelimit.Policy{
-			Name: "clients", Key: keyfunc.IP(nil), Limit: algorithms.TokenBucket(q.requests, q.window),
-		})
-	}
-}
-
-// penstockPoliciesHTTP limits in memory by the first n policies.
-func penstockPoliciesHTTP(n int) setup {
-	return func(_ context.Context, _ *stage, q quota) (func() take, error) {
-		return penstockHTTP(ratelimit.Options{Headers: headers.XRateLimit}, algorithms.NewMemory(nil), policies(n, q)...)
-	}
-}
-
-// penstockRedisHTTP limits by the first n policies.
-func penstockRedisHTTP(n int) setup {
-	return func(_ context.Context, s *stage, q quota) (func() take, error) {
-		limiter, err := newShared(s, s.client(), shared.Options{})
-		if err != nil {
-			return nil, err
-		}
-		return penstockHTTP(observed, limiter, policies(n, q)...)
-	}
-}
-
-// penstockSharedHTTP counts in Redis by one policy, and remembers denials.
-func penstockSharedHTTP(_ context.Context, s *stage, q quota) (func() take, error) {
-	limiter, err := newShared(s, s.client(), shared.Options{})
-	if err != nil {
-		return nil, err
-	}
-	return penstockHTTP(observed, limiter, ratelimit.Policy{
-		Name: "clients", Key: keyfunc.IP(nil), Limit: algorithms.TokenBucket(q.requests, q.window),
-	})
-}
 
 // unheard is an observer that ignores its events.
 type unheard struct{}
@@ -116,29 +72,4 @@ func penstockHTTP(o ratelimit.Options, l algorithms.Limiter, policies ...ratelim
 		return nil, err
 	}
 	return handled(m.Handler(served)), nil
-}
-
-// httprateHTTP keys by the peer's address. Its README has chi resolve the
-// address first, which costs more.
-func httprateHTTP(_ context.Context, _ *stage, q quota) (func() take, error) {
-	//lint:ignore SA1019 it is the cheapest key that does not trust headers
-	limit := httprate.LimitBy(int(q.requests), q.window, httprate.KeyByIP)
-	return handled(limit(served)), nil
-}
-
-func httplimitHTTP(_ context.Context, s *stage, q quota) (func() take, error) {
-	store, err := goLimiterStore(s, q)
-	if err != nil {
-		return nil, err
-	}
-	m, err := httplimit.NewMiddleware(store, httplimit.IPKeyFunc())
-	if err != nil {
-		return nil, err
-	}
-	return handled(m.Handle(served)), nil
-}
-
-func ululeHTTP(_ context.Context, _ *stage, q quota) (func() take, error) {
-	l := limiter.New(ululememory.NewStore(), limiter.Rate{Period: q.window, Limit: q.requests})
-	return handled(stdlib.NewMiddleware(l).Handler(served)), nil
 }

@@ -1,4 +1,4 @@
-// A measure: contestants that take turns, and the bars for their figures.
+// A measure: contestants that take turns, and what becomes of it.
 
 package main
 
@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"regexp"
 	"runtime"
 	"slices"
 	"time"
@@ -15,15 +14,16 @@ import (
 // A measure puts one question to several contestants, in alternating rounds.
 type measure struct {
 	name        string // for -only
-	title       string
+	title       string // of its table; measures with the same title share a table
+	at          string // what differs within the table, such as the number of callers
 	plan        plan
 	figures     []figure
 	contestants []contestant
-	once        bool // the figures hardly vary: one round does
-	times       int  // so many rounds instead of each round; 0: one
-	long        bool // a quick run leaves it out
-	curve       bool // it is a point of a curve, which has tables of its own
-	bars        []bar
+	once        bool               // the figures hardly vary: one round does
+	times       int                // so many rounds instead of each round; 0: one
+	long        bool               // a quick run leaves it out
+	most        map[figure]float64 // a quick run fails if penstock's figure is larger
+	why         string             // why a peer is better, where one is
 }
 
 // A plan says what a contestant does in a round.
@@ -37,7 +37,6 @@ type plan struct {
 	sampled  bool               // measure the latency of every check
 	onServer bool               // it uses the Redis server: delete keys before, measure its CPU
 	network  network            // between the contestants and the server
-	mayFail  bool               // failed checks are a figure; otherwise one in a hundred is an error
 }
 
 // A quota is a limit that every contestant has: so many requests per window, and all
@@ -65,15 +64,7 @@ var (
 	serverCPU       = figure{"Redis CPU per check", "µs", false}
 	allocations     = figure{"allocations per check", "", false}
 	commands        = figure{"Redis commands per check", "", false}
-	failures        = figure{"failed checks", "%", false}
 	bytesPerKey     = figure{"memory per key", "B", false}
-	speedup         = figure{"2 goroutines, speed-up", "x", true}
-	growth          = figure{"1 000 to 1 000 000 keys, slow-down", "x", false}
-	holdLongest     = figure{"one script, longest", "µs", false}
-	holdTypical     = figure{"one script, median", "µs", false}
-	overAdmitted    = figure{"admitted above the limit", "units", false}
-	denied          = figure{"denied", "%", false}
-	underAdmitted   = figure{"admitted below the limit", "%", false}
 )
 
 // A contestant takes part in a measure.
@@ -95,31 +86,10 @@ type take func(ctx context.Context, key string) (bool, error)
 // each goroutine, with buffers of its own.
 type setup func(ctx context.Context, s *stage, q quota) (func() take, error)
 
-// A bar is a bound that a figure has to meet.
-type bar struct {
-	figure  figure
-	who     string   // the contestant; empty: penstock
-	worst   bool     // the contestant with the largest figure, instead of who
-	against []string // judge the ratio to the best of these; nil: the figure itself
-	atLeast float64
-	atMost  float64
-	firm    bool   // a quick run fails if the bar is missed
-	why     string // the reason if the bar is missed
-	group   string // bars of one group share a row, which shows the worst of them
-}
-
 const us = "penstock"
 
-// reduced returns the measure with only the contestants whose names match, and
-// with only the bars that compare these. A bar for the worst row stays, because each
-// row has to meet it.
-func (m measure) reduced(names *regexp.Regexp) measure {
-	m.contestants = slices.DeleteFunc(slices.Clone(m.contestants), func(c contestant) bool { return !names.MatchString(c.name) })
-	m.bars = slices.DeleteFunc(slices.Clone(m.bars), func(b bar) bool {
-		left := func(name string) bool { return m.index(name) < 0 }
-		return !b.worst && left(b.whose()) || slices.ContainsFunc(b.against, left)
-	})
-	return m
+func (m *measure) index(name string) int {
+	return slices.IndexFunc(m.contestants, func(c contestant) bool { return c.name == name })
 }
 
 // run returns the samples of each contestant, by rounds.
@@ -132,7 +102,7 @@ func (m *measure) run(ctx context.Context, s *stage, rounds int) ([][]sample, er
 			return nil, fmt.Errorf("%s: %w", c.name, err)
 		}
 	}
-	if m.once {
+	if m.once || s.quick {
 		rounds = 1
 	}
 	rounds *= max(1, m.times)
@@ -191,6 +161,44 @@ func (set setup) proven(ctx context.Context, s *stage, p plan) (func() take, err
 		return nil, fmt.Errorf("admitted %d of 10 under a limit of 5", admitted)
 	}
 	return set(ctx, s, p.quota)
+}
+
+// A result has the samples of each contestant of a measure, by rounds.
+type result struct {
+	measure
+	samples [][]sample
+}
+
+// median returns the median of a contestant's figure over the rounds, or NaN if no round has it.
+func (r result) median(name string, f figure) float64 {
+	i := r.index(name)
+	if i < 0 {
+		return math.NaN()
+	}
+	var values []float64
+	for _, s := range r.samples[i] {
+		if v, ok := s[f]; ok {
+			values = append(values, v)
+		}
+	}
+	return median(values)
+}
+
+// ratio returns how many times as good as penstock's figure a peer's is: the median of
+// the ratios of each round, because a slow machine slows all contestants of a round down.
+func (r result) ratio(peer string, f figure) float64 {
+	var ratios []float64
+	for n, ours := range r.samples[r.index(us)] {
+		v, ok := ours[f]
+		w, has := r.samples[r.index(peer)][n][f]
+		if ok && has && f.more {
+			v, w = w, v
+		}
+		if ok && has {
+			ratios = append(ratios, v/w)
+		}
+	}
+	return median(ratios)
 }
 
 // median returns the middle value, or the mean of the two middle ones. Without values

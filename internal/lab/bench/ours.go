@@ -38,19 +38,6 @@ func inMemory(_ context.Context, s *stage, q quota) (func() take, error) {
 	return takesOf(s, limiter, algorithms.TokenBucket(q.requests, q.window), algorithms.Local), nil
 }
 
-// byAllow counts in a Memory by algorithms.Allow, as services without HTTP do.
-func byAllow(_ context.Context, s *stage, q quota) (func() take, error) {
-	limiter := algorithms.NewMemory(&algorithms.MemoryOptions{MaxKeys: 2_000_000})
-	limit := algorithms.TokenBucket(q.requests, q.window)
-	return sameTake(func(ctx context.Context, key string) (bool, error) {
-		d, err := algorithms.Allow(ctx, limiter, key, limit)
-		if err == nil && d.Source != algorithms.Local {
-			s.astray.Add(1)
-		}
-		return d.Allowed, err
-	}), nil
-}
-
 // takesOf makes takes of one unit, which source is to decide. Each caller reuses a slice
 // of its own, as the middleware does.
 func takesOf(s *stage, limiter algorithms.Limiter, limit algorithms.Limit, source algorithms.Source) func() take {

@@ -8,11 +8,12 @@ import (
 	"github.com/go-redis/redis_rate/v10"
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/rueidis"
-	"github.com/throttled/throttled/v2"
-	"github.com/throttled/throttled/v2/store/goredisstore.v9"
 	"github.com/ulule/limiter/v3"
 	ululeredis "github.com/ulule/limiter/v3/drivers/store/redis"
 )
+
+// A pooled client has up to 256 connections, instead of go-redis's ten per core.
+func pooled(o *redis.Options) { o.PoolSize = 256 }
 
 // redisRate is go-redis/redis_rate. adjust may change the options of the client.
 func redisRate(adjust ...func(*redis.Options)) setup {
@@ -24,51 +25,6 @@ func redisRate(adjust ...func(*redis.Options)) setup {
 			return err == nil && res.Allowed > 0, err
 		}), nil
 	}
-}
-
-// redisRateTimes asks redis_rate n times, once per policy, because it has no call for
-// several policies. A later denial does not return the units of an earlier policy.
-func redisRateTimes(n int) setup {
-	return func(ctx context.Context, s *stage, q quota) (func() take, error) {
-		takes, err := redisRate()(ctx, s, q)
-		if err != nil {
-			return nil, err
-		}
-		ask := takes()
-		return sameTake(func(ctx context.Context, key string) (bool, error) {
-			allowed := true
-			for i := range n {
-				ok, err := ask(ctx, [...]string{"merchant:", "endpoint:", "global:"}[i]+key)
-				if err != nil {
-					return false, err
-				}
-				allowed = allowed && ok
-			}
-			return allowed, nil
-		}), nil
-	}
-}
-
-func throttledRedis(_ context.Context, s *stage, q quota) (func() take, error) {
-	l, err := throttledLimiter(s, q)
-	if err != nil {
-		return nil, err
-	}
-	return sameTake(func(ctx context.Context, key string) (bool, error) {
-		limited, _, err := l.RateLimitCtx(ctx, key, 1)
-		return !limited && err == nil, err
-	}), nil
-}
-
-func throttledLimiter(s *stage, q quota) (*throttled.GCRARateLimiterCtx, error) {
-	store, err := goredisstore.NewCtx(s.client(), "throttled:")
-	if err != nil {
-		return nil, err
-	}
-	return throttled.NewGCRARateLimiterCtx(store, throttled.RateQuota{
-		MaxRate:  throttled.PerDuration(int(q.requests), q.window),
-		MaxBurst: int(q.requests) - 1,
-	})
 }
 
 func ululeRedis(_ context.Context, s *stage, q quota) (func() take, error) {

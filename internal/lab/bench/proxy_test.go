@@ -47,7 +47,7 @@ func through(t *testing.T, n network) (client, server net.Conn) {
 }
 
 func TestProxyKeepsOrder(t *testing.T) {
-	client, server := through(t, network{roundTrip: time.Millisecond, extra: 2 * time.Millisecond})
+	client, server := through(t, network{roundTrip: time.Millisecond})
 	random := rand.New(rand.NewPCG(1, 2))
 	want := make([]byte, 8<<20) // more than the sockets hold
 	for i := range want {

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"io"
 	"time"
@@ -13,8 +12,6 @@ var errNotLinux = errors.New("a network needs Linux: leave its measures out with
 
 func serveRelay(string, int, io.Writer) error { return errNotLinux }
 
-func ping(context.Context, string, int, time.Duration) (pings, error) { return pings{}, errNotLinux }
+func ping(string, time.Duration) (time.Duration, error) { return 0, errNotLinux }
 
 func keepAwake() (io.Closer, error) { return nil, errors.New("only Linux has the request") }
-
-func cpuOf(int) (time.Duration, error) { return 0, errNotLinux }

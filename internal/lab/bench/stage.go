@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"runtime"
 	"sync/atomic"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -20,8 +19,6 @@ type stage struct {
 	opened []func()
 	shared []*shared.Limiter // of the contestants
 	astray atomic.Uint64     // decisions that another Source made than the row says
-
-	workbench *workbench // of the measure of instructions; nil until it begins
 }
 
 func (s *stage) onClose(f func()) { s.opened = append(s.opened, f) }
@@ -69,7 +66,7 @@ func (s *stage) elsewhere() uint64 {
 // elsewhere.
 func decidedRight(checks int, elsewhere uint64) error {
 	if elsewhere*1000 > uint64(checks) {
-		return fmt.Errorf("%d of %d decisions were made elsewhere: %w", elsewhere, checks, errDisturbed)
+		return fmt.Errorf("%d of %d decisions were made elsewhere: is the machine busy?", elsewhere, checks)
 	}
 	return nil
 }
@@ -105,5 +102,3 @@ func (s *stage) usage(ctx context.Context, onServer bool) (u usage, err error) {
 	u.mallocs, u.bytes, u.elsewhere = stats.Mallocs, stats.TotalAlloc, s.elsewhere()
 	return u, nil
 }
-
-func micros(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1e3 }

@@ -1,3 +1,5 @@
+// How much memory does a key take?
+
 package main
 
 import (
@@ -5,14 +7,43 @@ import (
 	"errors"
 	"runtime"
 	"time"
+
+	"github.com/penstock-go/penstock/algorithms"
 )
+
+var keyMeasures = []measure{{
+	name:    "redis-bytes",
+	title:   "Redis, memory of 100 000 keys, each asked for once",
+	plan:    plan{keys: 100_000, quota: perDay},
+	once:    true,
+	figures: []figure{bytesPerKey},
+	contestants: []contestant{
+		{us, stored(onRedis(algorithms.TokenBucket))},
+		{"redis_rate", stored(redisRate())},
+		{"rueidis", stored(viaRueidis)},
+		{"ulule/limiter", stored(ululeRedis)},
+	},
+	why: "ulule/limiter keeps a count that expires with its fixed window. A bucket also needs the instant of its state.",
+}, {
+	name:    "memory-bytes",
+	title:   "Memory, heap of 1 000 000 keys, each asked for once",
+	plan:    plan{keys: 1_000_000, quota: perDay},
+	once:    true,
+	figures: []figure{bytesPerKey},
+	contestants: []contestant{
+		{us, held(inMemory)},
+		{"go-limiter", held(goLimiterMemory)},
+		{"ulule/limiter", held(ululeMemory)},
+		{"x/time/rate in a map", held(xTimeRate)},
+	},
+}}
 
 // fillers is how many goroutines make keys where time is not measured.
 const fillers = 32
 
 // stored measures the memory of a key in Redis, its name and TTL included. It uses
-// each of the plan's keys so many times, on a server of its own.
-func stored(set setup, times int) start {
+// each of the plan's keys once, on a server of its own.
+func stored(set setup) start {
 	return func(ctx context.Context, s *stage, p plan) (round, error) {
 		return func(ctx context.Context) (sample, error) {
 			server, err := startServer()
@@ -31,11 +62,8 @@ func stored(set setup, times int) start {
 			if err != nil {
 				return nil, err
 			}
-			l := newLoad(p, takes)
-			for range times {
-				if err := l.fill(ctx); err != nil {
-					return nil, err
-				}
+			if err := newLoad(p, takes).fill(ctx); err != nil {
+				return nil, err
 			}
 			own.close() // connections have buffers
 			after, err := settled(ctx, server)
@@ -89,42 +117,4 @@ func heapInUse() int64 {
 	runtime.GC() // frees memory that finalizers and pools kept
 	runtime.ReadMemStats(&stats)
 	return int64(stats.HeapAlloc)
-}
-
-// scaled measures a limiter in memory with one goroutine, then with two.
-func scaled(set setup) start {
-	return versus(set, speedup, plan{callers: 1}, plan{callers: 2}, func(one, two sample) float64 {
-		return two[checksPerSecond] / one[checksPerSecond]
-	})
-}
-
-// grown measures a limiter in memory with 1 000 keys, then with 1 000 000.
-func grown(set setup) start {
-	return versus(set, growth, plan{keys: 1_000}, plan{keys: 1_000_000}, func(few, many sample) float64 {
-		return many[perCheck] / few[perCheck]
-	})
-}
-
-// versus measures a limiter under two plans in turn, which differ in callers or
-// keys, and compares the results.
-func versus(set setup, f figure, a, b plan, compare func(a, b sample) float64) start {
-	return func(ctx context.Context, s *stage, p plan) (round, error) {
-		var rounds [2]round
-		for i, way := range [2]plan{a, b} {
-			q := p
-			q.callers, q.keys = max(q.callers, way.callers), max(q.keys, way.keys)
-			var err error
-			if rounds[i], err = loaded(set)(ctx, s, q.in(s)); err != nil {
-				return nil, err
-			}
-		}
-		return func(ctx context.Context) (sample, error) {
-			first, err := rounds[0](ctx)
-			if err != nil {
-				return nil, err
-			}
-			second, err := rounds[1](ctx)
-			return sample{f: compare(first, second), perCheck: second[perCheck]}, err
-		}, nil
-	}
 }
