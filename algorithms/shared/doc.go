@@ -55,7 +55,7 @@
 //
 // Calls ask Redis if a check of theirs is Exact, FailClosed, free, a trial or a Candidate, or of another algorithm; and if its
 // cost is more than Ahead per cent of the burst, divided by the number of instances: with 100 per minute and Ahead 25, 26
-// instances always ask. [algorithms.Stats] counts why calls ask.
+// instances always ask. They also ask while 16 384 keys have charges under way. [algorithms.Stats] counts why calls ask.
 //
 // # The client
 //
