@@ -112,7 +112,7 @@ var importRules = []importRule{
 		"examples", []string{
 			"algorithms", "algorithms/shared", "headers", "keyfunc", "middleware", "middleware/client", "middleware/console",
 			"middleware/calls", "middleware/overrides", "middleware/prommetrics", "middleware/quota", "middleware/replay", "middleware/statuspage", "examples/chi-server/playground",
-			"examples/chi-server/playground/redisurl",
+			"examples/chi-server/playground/instruments", "examples/chi-server/playground/redisurl",
 		},
 		[]string{chi, goRedis, prometheus},
 		"examples import what users import: public packages, their own parts, chi, go-redis and the Prometheus client",

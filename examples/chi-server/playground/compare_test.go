@@ -10,7 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
+
+	"github.com/penstock-go/penstock/examples/chi-server/playground/instruments"
 )
 
 // seven are the limits on the page, of ten requests a minute.
@@ -45,7 +46,7 @@ func TestCompare(t *testing.T) {
 		{"twice the limit", times(60, 0, 180), []row{{39, 21, 19}, {39, 21, 10}, {28, 32, 10}, {30, 30, 10}, {30, 30, 10}, {20, 40, 10}, {60, 0, 20}}},
 	} {
 		status, _, body := s.send(t, compareQuery(tt.at, seven...), "")
-		var c struct{ Results []result }
+		var c instruments.Comparison
 		if err := json.Unmarshal([]byte(body), &c); err != nil || status != http.StatusOK {
 			t.Fatalf("%s: got %d and %v, want a comparison", tt.traffic, status, err)
 		}
@@ -91,7 +92,7 @@ func TestStates(t *testing.T) {
 		"sliding-window-counter 2/10s": "[[0 2] [15000 1] [20000 0]]",
 	} {
 		_, _, body := start(t, nil).send(t, compareQuery("0,0", limit), "")
-		var c struct{ Results []result }
+		var c instruments.Comparison
 		if err := json.Unmarshal([]byte(body), &c); err != nil || len(c.Results) != 1 {
 			t.Fatalf("%s: got %s", limit, body)
 		}
@@ -122,27 +123,6 @@ func TestCompareBounds(t *testing.T) {
 	} {
 		if got, _, body := s.send(t, query, ""); got != want {
 			t.Errorf("%.200s: got %d %.100s, want %d", query, got, body, want)
-		}
-	}
-}
-
-func TestFullest(t *testing.T) {
-	t.Parallel()
-	tests := []struct {
-		served []time.Duration
-		begin  time.Duration
-		most   int
-	}{
-		{nil, 0, 0},
-		{[]time.Duration{5}, 5, 1},
-		{[]time.Duration{0, 10}, 0, 1}, // a window apart
-		{[]time.Duration{0, 9}, 0, 2},
-		{[]time.Duration{0, 8, 9, 10, 17, 18}, 8, 4},
-		{[]time.Duration{1, 1, 1, 30, 31}, 1, 3},
-	}
-	for _, tt := range tests {
-		if begin, most := fullest(tt.served, 10); begin != tt.begin || most != tt.most {
-			t.Errorf("%v: got %d from %d on, want %d from %d on", tt.served, most, begin, tt.most, tt.begin)
 		}
 	}
 }

@@ -6,11 +6,11 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
-	"strconv"
 	"sync"
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/examples/chi-server/playground/instruments"
 	"github.com/penstock-go/penstock/headers"
 	"github.com/penstock-go/penstock/keyfunc"
 	"github.com/penstock-go/penstock/middleware"
@@ -51,13 +51,7 @@ func (s *sandbox) policy(limit algorithms.Limit) ratelimit.Policy {
 }
 
 // cost is the cost that the page asks for: ?cost=3.
-func cost(r *http.Request) int64 {
-	n, err := strconv.ParseInt(r.URL.Query().Get("cost"), 10, 64)
-	if err != nil {
-		return 1
-	}
-	return min(max(n, 1), maxUnits)
-}
+func cost(r *http.Request) int64 { return instruments.Cost(r.URL.Query()) }
 
 // serve answers the requests that the sandbox's limit admits.
 func serve(w http.ResponseWriter, r *http.Request) {

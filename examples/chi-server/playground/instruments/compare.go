@@ -1,11 +1,11 @@
 // The comparison of limits under the same traffic.
 
-package playground
+package instruments
 
 import (
 	"cmp"
 	"context"
-	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,9 +22,9 @@ const (
 	maxLimits = 7
 )
 
-// A result has the decisions of one limit. Times are in milliseconds from the first
+// A Result has the decisions of one limit. Times are in milliseconds from the first
 // instant of the traffic.
-type result struct {
+type Result struct {
 	Limit     string       `json:"limit"`
 	Algorithm string       `json:"algorithm"`
 	Capacity  int64        `json:"capacity"`
@@ -36,31 +36,33 @@ type result struct {
 	FullestAt float64      `json:"fullest_at"` // the begin of that minute
 }
 
-// compare answers ?limit=token-bucket+10/1m&limit=…&at=0,0,1500: the limits, and the
-// times of the requests in milliseconds.
-func compare(w http.ResponseWriter, r *http.Request) {
-	query := r.URL.Query()
+// A Comparison is the answer to ?limit=token-bucket+10/1m&limit=…&at=0,0,1500: the
+// limits, and the times of the requests in milliseconds.
+type Comparison struct {
+	Results []Result `json:"results"`
+}
+
+// Compare sends the traffic of a query to each limit of the query. It returns the
+// reason why a query cannot be answered, or "". It takes milliseconds, and the
+// answer to a query is always the same.
+func Compare(ctx context.Context, query url.Values) (c Comparison, why string, err error) {
 	arrivals, ok := readTimes(query.Get("at"))
 	texts := query["limit"]
 	if !ok || len(texts) == 0 || len(texts) > maxLimits {
-		refuse(w, http.StatusBadRequest, "want at=0,0,1500, up to 600 times in order within three minutes, and up to 7 limits")
-		return
+		return c, "want at=0,0,1500, up to 600 times in order within three minutes, and up to 7 limits", nil
 	}
-	var results []result
 	for _, text := range texts {
 		limit, err := algorithms.ParseLimit(text)
-		if err != nil || limit == algorithms.Nobody() || max(limit.Requests(), limit.Burst()) > maxUnits {
-			refuse(w, http.StatusBadRequest, "want limits such as token-bucket 10/1m, of up to "+strconv.Itoa(maxUnits)+" requests")
-			return
+		if err != nil || limit == algorithms.Nobody() || max(limit.Requests(), limit.Burst()) > MaxUnits {
+			return c, "want limits such as token-bucket 10/1m, of up to " + strconv.Itoa(MaxUnits) + " requests", nil
 		}
-		one, err := play(r.Context(), limit, arrivals)
+		one, err := play(ctx, limit, arrivals)
 		if err != nil {
-			refuse(w, http.StatusInternalServerError, "the comparison could not be made")
-			return
+			return c, "", err
 		}
-		results = append(results, one)
+		c.Results = append(c.Results, one)
 	}
-	writeJSON(w, http.StatusOK, map[string]any{"results": results})
+	return c, "", nil
 }
 
 func readTimes(text string) (times []time.Duration, ok bool) {
@@ -83,13 +85,12 @@ type player struct {
 	running []algorithms.Check // the requests that a Concurrent limit counts, each with its end
 	ends    []time.Duration
 	err     error
-	result
+	Result
 }
 
-// play takes milliseconds, and its result is always the same.
-func play(ctx context.Context, limit algorithms.Limit, arrivals []time.Duration) (result, error) {
+func play(ctx context.Context, limit algorithms.Limit, arrivals []time.Duration) (Result, error) {
 	begin := time.Date(2025, time.December, 31, 23, 59, 0, 0, time.UTC)
-	p := &player{limit: limit, result: result{Limit: limit.String(), Algorithm: limit.Algorithm().String(), Capacity: limit.Burst()}}
+	p := &player{limit: limit, Result: Result{Limit: limit.String(), Algorithm: limit.Algorithm().String(), Capacity: limit.Burst()}}
 	p.memory = algorithms.NewMemory(&algorithms.MemoryOptions{Now: func() time.Time { return begin.Add(p.now) }})
 	var served []time.Duration
 	for at := time.Duration(0); at <= compared; at += looks {
@@ -106,7 +107,7 @@ func play(ctx context.Context, limit algorithms.Limit, arrivals []time.Duration)
 	}
 	first, most := fullest(served, time.Minute)
 	p.Fullest, p.FullestAt = most, milliseconds(first)
-	return p.result, p.err
+	return p.Result, p.err
 }
 
 // ask returns a decision, after the ends of the requests that have run long enough.
@@ -129,7 +130,7 @@ func (p *player) ask(ctx context.Context, at time.Duration, cost int64) algorith
 }
 
 // state adds the units in use, if they have changed.
-func (r *result) state(at time.Duration, used int64) {
+func (r *Result) state(at time.Duration, used int64) {
 	if n := len(r.State); n == 0 || r.State[n-1][1] != float64(used) {
 		r.State = append(r.State, [2]float64{milliseconds(at), float64(used)})
 	}
