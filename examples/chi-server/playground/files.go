@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"path"
 	"strings"
+	"text/template"
 	"time"
 )
 
@@ -44,6 +45,11 @@ func readFiles() (map[string]file, error) {
 		if err != nil {
 			return nil, err
 		}
+		if path.Ext(entry.Name()) == ".html" {
+			if content, err = served(content); err != nil {
+				return nil, err
+			}
+		}
 		switch f := newFile(entry.Name(), content); path.Ext(f.name) {
 		case ".css":
 			// below
@@ -64,6 +70,17 @@ func readFiles() (map[string]file, error) {
 	files["/demo/style.css"] = newFile("style.css", style)
 	files["/favicon.ico"] = files["/demo/icon.svg"] // browsers ask for it from /metrics, and must not be charged for that
 	return files, nil
+}
+
+// served returns the document with the parts that need a server.
+func served(text []byte) ([]byte, error) {
+	page, err := template.New("page").Parse(string(text))
+	if err != nil {
+		return nil, err
+	}
+	var document bytes.Buffer
+	err = page.Execute(&document, struct{ Server bool }{true})
+	return document.Bytes(), err
 }
 
 func newFile(name string, content []byte) file {

@@ -1,6 +1,6 @@
 // Sends requests, at once or at a rate.
 
-import { ask } from "./dom.js";
+import { ask } from "./server.js";
 
 const atOnce = 6; // browsers open six connections; more requests wait
 

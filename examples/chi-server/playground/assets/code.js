@@ -86,8 +86,9 @@ curl -i ${request}
 
 /** Shows the code of a request. */
 export function code(request, count, cost) {
+  say($("line"), expression(request.limit));
   say($("go"), program(request, cost));
-  say($("curl"), command(request, count));
+  if ($("curl")) say($("curl"), command(request, count));
 }
 
 /** Buttons with data-copy copy the text of an element. */

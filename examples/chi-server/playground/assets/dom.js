@@ -1,5 +1,7 @@
 // Helpers for the document.
 
+import { ask, words } from "./server.js";
+
 /** The element with an id. */
 export const $ = (id) => document.getElementById(id);
 
@@ -26,7 +28,7 @@ export function say(node, text) {
 
 /** The JSON of an answer, or an error with the text of the server. */
 export async function json(path, options) {
-  const response = await ask(path, options).catch(() => { throw new Error("the server does not answer"); });
+  const response = await ask(path, options).catch(() => { throw new Error(words.silent); });
   const body = await response.json().catch(() => ({}));
   if (!response.ok) {
     const error = new Error(body.error ?? refusal(response));
@@ -40,12 +42,6 @@ function refusal({ status, headers }) {
   const wait = headers.get("Retry-After");
   return status === 429 && wait ? `too many requests, try again in ${plural(Number(wait), "second")}` : `the server answered ${status}`;
 }
-
-/**
- * A request without cookies, because this server has none. Browsers open six connections for such requests, and six
- * others for events and pages. So tabs that listen do not delay requests.
- */
-export const ask = (path, options) => fetch(path, { cache: "no-store", credentials: "omit", ...options });
 
 /** Posts JSON. */
 export const post = (path, body) => json(path, { method: "POST", body: JSON.stringify(body) });

@@ -2,6 +2,7 @@
 
 import { $, element, json, plural, say, shape } from "./dom.js";
 import { expression } from "./code.js";
+import { words } from "./server.js";
 import { arrivals, Drawing } from "./traffic.js";
 
 const span = 120_000; // ms of the picture
@@ -18,7 +19,7 @@ const rows = ({ n, burst, slots }) => [
   ["Concurrent", "requests that run at the same time; each runs for 4 s", `concurrent ${slots}/30s`, "running", "no bound"],
 ];
 
-const words = {
+const kinds = {
   turn: ({ n }) => `${n} requests in the last ten seconds of a minute, and ${n} in the first ten seconds of the next.`,
   steady: ({ n }) => `${n} requests a minute, evenly: exactly the limit. The sliding window counter is an approximation, and denies a few.`,
   overload: ({ n }) => `${2 * n} requests a minute, evenly: twice the limit.`,
@@ -76,7 +77,7 @@ async function run() {
 }
 
 function show({ kind, form, at, results, took }) {
-  say($("traffic-says"), words[kind](form));
+  say($("traffic-says"), kinds[kind](form));
   $("traffic-says").classList.remove("wrong");
   shown = results.map((result, i) => ({ ...result, at, names: rows(form)[i] }));
   $("results").tBodies[0].replaceChildren(...shown.map(row));
@@ -84,7 +85,7 @@ function show({ kind, form, at, results, took }) {
   $("results").dataset.sent = at.length;
   look();
   say($("method"), `${plural(at.length, "request")} in two minutes, sent to each limit in ${Math.round(took)} ms. ` +
-    "The server runs the real algorithms with a clock that it sets. The result is exact, and always the same.");
+    `${words.decides} runs the real algorithms with a clock that it sets. The result is exact, and always the same.`);
 }
 
 function row(result) {

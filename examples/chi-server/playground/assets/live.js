@@ -7,6 +7,7 @@ import { $, digits, element, plural, say } from "./dom.js";
 import { decision, hopeless, quota } from "./fields.js";
 import { Gauge } from "./gauge.js";
 import { routes, Sandbox, source } from "./sandbox.js";
+import { words } from "./server.js";
 import { everyFrame, liveAxis, Stage } from "./stage.js";
 
 const own = "sandbox"; // the target that is no route
@@ -109,7 +110,7 @@ class Live {
       this.#describe();
       return;
     }
-    say($("target-says"), "A middleware of your own on this server. You set its limit.");
+    say($("target-says"), words.sandbox);
     await this.#sandbox.open();
     this.#describe();
     this.#listen();
@@ -261,7 +262,7 @@ class Live {
     $("source").hidden = false;
     $("source").classList.toggle("alone", this.#redis && level.source !== "shared");
     say($("source"), source(level, this.#redis));
-    $("outage").setAttribute("aria-checked", String(level.redis_gone));
+    $("outage").setAttribute("aria-checked", String(Boolean(level.redis_gone)));
   }
 
   /** The sandbox sends no levels, so the gauge follows the answers. */

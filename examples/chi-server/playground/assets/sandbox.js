@@ -1,6 +1,7 @@
 // The sandbox: a limit on the server that the visitor may change.
 
-import { $, ask, json, post, say } from "./dom.js";
+import { $, json, post, say } from "./dom.js";
+import { ask, listen } from "./server.js";
 
 export class Sandbox {
   #id = "";
@@ -110,7 +111,7 @@ export class Sandbox {
 
   #listen() {
     if (this.#events) return;
-    this.#events = new EventSource(`${this.path}/events`);
+    this.#events = listen(this.path);
     this.#events.addEventListener("level", (event) => this.#listener.heard(JSON.parse(event.data)));
     this.#events.addEventListener("error", () => {
       this.#listener.lost();

@@ -1,11 +1,12 @@
-// Four stories: requests whose decisions the server makes with a clock that it sets, or that were recorded.
+// Four stories: requests whose decisions the real algorithms make with a clock that the page sets, or that were recorded.
 
 import { $, element, json, plural, say } from "./dom.js";
+import { words } from "./server.js";
 import { everyFrame, Stage } from "./stage.js";
 
 const lasts = 9000; // ms of a performance
 const quiet = matchMedia("(prefers-reduced-motion: reduce)");
-const simulated = "The server has made these decisions with the real algorithm, and with a clock that it sets.";
+const simulated = `${words.decides} has made these decisions with the real algorithm, and with a clock that it sets.`;
 
 const every = (from, to, step) => Array.from({ length: Math.floor((to - from) / step) + 1 }, (_, i) => from + i * step);
 const count = (marks, what, from = 0, to = Infinity) => marks.filter((mark) => mark.what === what && mark.at >= from && mark.at < to).length;
@@ -145,7 +146,7 @@ async function tell(story, start) {
     $("story-notes").replaceChildren(...notes.map(([at, text]) => element("li", { "data-at": at }, element("b", {}, time(story, at)), ` ${text}`)));
     say($("story-says"), story.says);
     $("story").setAttribute("aria-label", `${story.title}, on a time axis. The numbers on it belong to the list below.`);
-    say($("story-method"), story.recorded ? "This is a recording of make outage. Servers that are started with -redis and -demo-outage let you cut the connection yourself, above." : simulated);
+    say($("story-method"), story.recorded ? `This is a recording of make outage. ${words.outage}` : simulated);
     $("story").dataset.told = story.title;
     changed();
   } catch (error) {
