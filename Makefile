@@ -30,7 +30,7 @@ LAB := internal/lab
 NESTED := $(patsubst %/go.mod,%,$(shell find . -mindepth 2 -name go.mod -not -path '*/testdata/*'))
 
 .DEFAULT_GOAL := help
-.PHONY: help run fair observe test test-short test-race test-long test-lab test-386 test-oldest test-newest test-routers test-servers test-valkey cross test-e2e test-clients test-finish \
+.PHONY: help run site fair observe test test-short test-race test-long test-lab test-386 test-oldest test-newest test-routers test-servers test-valkey cross test-e2e test-clients test-finish \
 	tools redis prometheus curl fmt fmt-check vet lint luacheck staticcheck actionlint release-check fuzz bench bench-smoke mutants fleet accuracy soak late night herd herd-real outage peers report mod \
 	check check-lint check-test check-long check-clients
 
@@ -40,6 +40,10 @@ help: ## list the targets
 run: ## run the example server
 	go build -o .bin/chi-server ./examples/chi-server
 	@exec .bin/chi-server
+
+site: ## build the example's page without a server, with the lab's tables, into .bin/site
+	go -C examples/site run . -o "$(CURDIR)/.bin/site"
+	@echo "make site: open $(CURDIR)/.bin/site/index.html"
 
 observe: redis prometheus ## run the example with Prometheus, and with Grafana where it is installed, until Ctrl-C
 	go build -o .bin/chi-server ./examples/chi-server
@@ -117,7 +121,7 @@ cross: ## build and vet for other systems, and for 32 bits
 	@for target in $(TARGETS); do (export CGO_ENABLED=0 GOOS=$${target%/*} GOARCH=$${target#*/}; set -x; go build ./...) || exit 1; done
 	@for target in $(VETTED); do (export CGO_ENABLED=0 GOOS=$${target%/*} GOARCH=$${target#*/}; set -x; go vet ./...) || exit 1; done
 
-test-e2e: redis ## test the example's page with a headless Chromium, installed if it is missing
+test-e2e: redis ## test the example's page, and the one without a server, with a headless Chromium, installed if it is missing
 	@.ci/install "$(CHROMIUM)" chromium chromium chromium chromium
 	@.ci/install npm npm npm npm node
 	npm --prefix examples/chi-server/e2e ci --silent

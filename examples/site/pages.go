@@ -98,7 +98,7 @@ func (b *builder) render(p page) (string, error) {
 	})
 	var body bytes.Buffer
 	err = errors.Join(err, markdown.Renderer().Render(&body, content, document))
-	return framed(body.String()), err
+	return framed(strings.ReplaceAll(body.String(), "<th></th>", "<td></td>")), err // an empty cell is the header of nothing
 }
 
 // target returns the place to which a link of a document leads.

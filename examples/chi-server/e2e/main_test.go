@@ -28,6 +28,7 @@ const (
 
 // TestMain sets these for all tests.
 var (
+	scratch string          // a folder for files of the tests
 	program string          // path of the example server
 	browser context.Context // a browser without a page, for chromedp
 )
@@ -47,7 +48,7 @@ func runAll(m *testing.M) (int, error) {
 		return 0, err
 	}
 	defer os.RemoveAll(dir)
-	program = filepath.Join(dir, "chi-server")
+	scratch, program = dir, filepath.Join(dir, "chi-server")
 	if out, err := exec.Command("go", "build", "-C", "..", "-o", program, ".").CombinedOutput(); err != nil {
 		return 0, fmt.Errorf("go build: %w\n%s", err, out)
 	}
@@ -74,6 +75,7 @@ func runAll(m *testing.M) (int, error) {
 // A server is a process of the example.
 type server struct {
 	url  string
+	home string // path of the page that sends requests
 	stop func() // wants exit code 0
 }
 
@@ -113,7 +115,7 @@ func start(t *testing.T, args ...string) *server {
 	if url == "" {
 		t.Fatalf("the server does not listen:\n%s", log)
 	}
-	return &server{url, stop}
+	return &server{url, "/", stop}
 }
 
 // get returns the body of an answer.

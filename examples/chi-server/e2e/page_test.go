@@ -83,7 +83,7 @@ func open(t *testing.T, s *server, path string, width int64, setup ...action) *p
 // openFirst opens the page that sends requests, and waits until it has played a burst by itself.
 func openFirst(t *testing.T, s *server, width int64, setup ...action) *page {
 	t.Helper()
-	p := open(t, s, "/", width, setup...)
+	p := open(t, s, s.home, width, setup...)
 	p.until(t, ready)
 	return p
 }
