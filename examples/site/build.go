@@ -39,9 +39,6 @@ func build(root, out string) error {
 		assets: filepath.Join(root, "examples/chi-server/playground/assets"),
 		own:    filepath.Join(root, "examples/site/assets"),
 	}
-	if err := os.RemoveAll(out); err != nil {
-		return err
-	}
 	if err := os.MkdirAll(filepath.Join(out, "demo"), 0o755); err != nil {
 		return err
 	}

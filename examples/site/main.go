@@ -10,7 +10,7 @@ import (
 
 func main() {
 	root := flag.String("root", "../..", "the repository")
-	out := flag.String("o", "../../.bin/site", "the folder to write, which is emptied before")
+	out := flag.String("o", "../../.bin/site", "the folder to write into")
 	flag.Parse()
 	if err := build(*root, *out); err != nil {
 		fmt.Fprintln(os.Stderr, "site:", err)
