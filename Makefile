@@ -125,7 +125,7 @@ test-e2e: redis ## test the example's page, and the one without a server, with a
 	@.ci/install "$(CHROMIUM)" chromium chromium chromium chromium
 	@.ci/install npm npm npm npm node
 	npm --prefix examples/chi-server/e2e ci --silent
-	go -C examples/chi-server/e2e test -count=1 ./...
+	go -C examples/chi-server/e2e test -count=1 -timeout 20m ./...
 
 # Debian installs the Python clients for /usr/bin/python3. To use another interpreter that has them, set PYTHON.
 test-clients: ## test how clients of npm, Python, Go, gRPC, Connect and MCP understand responses
