@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/internal/redistest"
 )
 
 // A crowdedLink counts the calls that are on their way at once, all calls, and their units.
@@ -54,4 +55,50 @@ func TestManyKeysAreAdmittedAhead(t *testing.T) {
 			t.Errorf("got %d units in %d charges, want %d in at most half as many", units, calls, keys*rounds)
 		}
 	})
+}
+
+// TestManyChargesKeepTheSum: Redis stalls while thousands of keys have charges, and later hangs while the limiter closes.
+// It charges each admitted unit once, except for those that are lost or unknown.
+func TestManyChargesKeepTheSum(t *testing.T) {
+	t.Parallel()
+	const keys = 4 * maxSending
+	server := redistest.Start(t)
+	l := must(t, clientOf(t, server.Addr(), nil), &Options{Ahead: 25, Instances: 1})
+	limit := algorithms.TokenBucket(1_000, 1_000*time.Hour)
+	redistest.Until(t, "Redis decides", func() bool { return take(t, l, "usr=0", limit, 1).Source == algorithms.Shared })
+	admitted := int64(1)
+	takeAll := func() {
+		l.views.certain(1)
+		for key := range keys {
+			if take(t, l, fmt.Sprint("usr=", key), limit, 1).Allowed {
+				admitted++
+			}
+		}
+	}
+	takeAll()
+	server.Stop()
+	takeAll()
+	redistest.Until(t, "the circuit opens", func() bool { takeAll(); return l.Stats().Fallback.Open > 0 })
+	server.Continue()
+	redistest.Until(t, "all is charged", func() bool {
+		s := l.Stats()
+		return s.Fallback.Open == 0 && s.Fallback.Owed == 0 && s.Ahead.Unacknowledged == 0 && l.redis.underWay() == 0
+	})
+	direct, charged := newRedis(t, server.Client(), nil), int64(0)
+	for key := range keys {
+		charged += used(t, direct, fmt.Sprint("usr=", key), limit)
+	}
+	s := l.Stats()
+	if least := admitted - int64(s.Fallback.Lost) - s.Fallback.Unknown; charged > admitted || charged < least {
+		t.Errorf("got %d units charged, want %d to %d", charged, least, admitted)
+	}
+	if s.Ahead.Admitted < keys {
+		t.Errorf("got %d takes ahead, want %d or more", s.Ahead.Admitted, keys)
+	}
+	takeAll()
+	server.Stop()
+	defer server.Continue()
+	if err := l.Close(); err != nil {
+		t.Error(err)
+	}
 }

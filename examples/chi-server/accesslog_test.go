@@ -34,7 +34,6 @@ const settlesWithin = 2 * time.Second
 // An accessLog is a limiter that notes when another limiter decides.
 type accessLog struct {
 	limiter  algorithms.Limiter
-	inMemory bool
 	clientIP keyfunc.Key
 	settles  map[string]bool // policies whose units may be returned or forced
 	now      atomic.Int64    // µs: the instant of the decision
@@ -63,9 +62,8 @@ type logged struct {
 	Path     string       `json:"path"`
 	Status   int          `json:"status"`
 	Bytes    int          `json:"bytes"`
-	Duration float64      `json:"duration"`        // s
-	Settled  []settlement `json:"settled"`         // null: nothing could be settled
-	Alone    bool         `json:"alone,omitempty"` // decided without Redis, which replays cannot know
+	Duration float64      `json:"duration"` // s
+	Settled  []settlement `json:"settled"`  // null: nothing could be settled
 
 	takes []taken
 }
@@ -100,7 +98,6 @@ func (l *accessLog) clock() time.Time { return time.UnixMicro(l.now.Load()) }
 
 // of notes when limiter decides.
 func (l *accessLog) of(limiter algorithms.Limiter) algorithms.Limiter {
-	_, l.inMemory = limiter.(*algorithms.Memory)
 	l.limiter = limiter
 	return l
 }
@@ -140,7 +137,6 @@ func (l *accessLog) noteTakes(line *logged, checks []algorithms.Check, now time.
 			continue
 		}
 		line.Time = now
-		line.Alone = line.Alone || !l.inMemory && c.Decision.Source != algorithms.Shared
 		if user, ok := strings.CutPrefix(c.Key, "usr="); ok {
 			user, _, _ = strings.Cut(user, "|")
 			line.User, _ = url.PathUnescape(strings.Clone(user)) // keyfunc has escaped it
