@@ -175,9 +175,10 @@ func TestWithoutScripts(t *testing.T) {
 func TestUnadvertised(t *testing.T) {
 	t.Parallel()
 	p := openDemo(t, start(t), desktop)
-	eval[bool](t, p, `(() => { import("/demo/fields.js").then((module) => { window.fields = module }); return true })()`)
-	p.until(t, "window.fields")
-	const says = `fields.explain(new Headers(%s), %d).map((row) => row.name + ": " + row.value).join(", ")`
+	// A browser gives each element with an id a global name: window.fields is the table.
+	eval[bool](t, p, `(() => { import("/demo/fields.js").then((module) => { window.explainer = module }); return true })()`)
+	p.until(t, "window.explainer")
+	const says = `explainer.explain(new Headers(%s), %d).map((row) => row.name + ": " + row.value).join(", ")`
 	for given, want := range map[string]string{
 		`{ "Retry-After": "4" }`:                            "RateLimit: not sent, Retry-After: 4",
 		`{ "Retry-After": "4", "X-RateLimit-Limit": "10" }`: "Retry-After: 4, X-RateLimit-Limit: 10",
@@ -187,11 +188,11 @@ func TestUnadvertised(t *testing.T) {
 		}
 	}
 	const nobody = `{ "Content-Type": "application/problem+json" }`
-	if got := eval[string](t, p, fmt.Sprintf(`fields.explain(new Headers(%s), 403).at(-1).says`, nobody)); got != "Waiting does not help: the limit admits no request." {
+	if got := eval[string](t, p, fmt.Sprintf(`explainer.explain(new Headers(%s), 403).at(-1).says`, nobody)); got != "Waiting does not help: the limit admits no request." {
 		t.Errorf("got %q explained of a limit that admits nobody", got)
 	}
 	for headers, want := range map[string]string{nobody: "denied", `{ "RateLimit": '"api";r=1' }`: "allowed", "{}": "other"} { // the application may answer 403, too
-		if got := eval[string](t, p, fmt.Sprintf(`fields.decision({ status: 403, headers: new Headers(%s) })`, headers)); got != want {
+		if got := eval[string](t, p, fmt.Sprintf(`explainer.decision({ status: 403, headers: new Headers(%s) })`, headers)); got != want {
 			t.Errorf("%s: got 403 as %s, want %s", headers, got, want)
 		}
 	}
