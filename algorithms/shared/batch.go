@@ -20,9 +20,9 @@
 //	answered  The trips ended within the deadline, perhaps with an error. The
 //	          callers receive their answers, or why there is none.
 //	unsent    The deadline passed before the client read anything. The callers
-//	          receive errUnsent. Redis executed nothing, and never will.
+//	          receive trouble.ErrUnsent. Redis executed nothing, and never will.
 //	overdue   The deadline passed after the client had read a name. The callers
-//	          receive errTimeout. Perhaps Redis executes the scripts.
+//	          receive trouble.ErrTimeout. Perhaps Redis executes the scripts.
 //
 // Example: the deadline is 50 ms, and Redis is down. The client dials for 5 s.
 // At 50 ms the batch is held, so it ends unsent: its calls are certainly not
@@ -49,6 +49,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/penstock-go/penstock/algorithms/shared/internal/trouble"
 )
 
 // The phases of a batch.
@@ -201,29 +203,29 @@ func (b *batch) expire() {
 	if b.phase.Load() >= phaseAnswered { // just in time: the sender wakes the callers
 		return
 	}
-	err := errTimeout
+	err := trouble.ErrTimeout
 	if b.phase.CompareAndSwap(phaseHeld, phaseUnsent) {
-		err = errUnsent
+		err = trouble.ErrUnsent
 	} else {
 		b.phase.Store(phaseOverdue)
 	}
 	if now := monotonic(); b.endTrip != nil && l.circuit.excuses(b.due, now) {
 		l.redis.report.excused.Add(1)
-		b.tell(errProcessLate)
+		b.tell(trouble.ErrProcessLate)
 	} else {
 		b.tell(err)
 	}
 	l.redis.report.failed(err)
 	for _, g := range b.groups {
 		if !g.abandoned {
-			g.abandoned, g.batch = err == errTimeout, nil
+			g.abandoned, g.batch = err == trouble.ErrTimeout, nil
 			g.end(err)
 		}
 	}
 	l.flight.failed()
 	l.overdueAt = time.Now()
 	silent := time.Since(l.lastEnd) > l.redis.deadline/2
-	l.shed(silent, errUnsent)
+	l.shed(silent, trouble.ErrUnsent)
 	l.inFlight--
 	l.flying -= len(b.groups)
 	l.stuck++

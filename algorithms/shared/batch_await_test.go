@@ -13,6 +13,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/penstock-go/penstock/algorithms/shared/internal/trouble"
 	"github.com/penstock-go/penstock/internal/redistest"
 )
 
@@ -126,7 +127,7 @@ func TestAwaitingForgetsNoCall(t *testing.T) {
 				callers.Go(func() {
 					random := rand.New(rand.NewPCG(seed, i))
 					for range 100 {
-						if took, err := takeOne(context.Background(), r); troubleOf(err).effect == effectFailure {
+						if took, err := takeOne(context.Background(), r); trouble.Of(err).Effect == trouble.Failure {
 							t.Fatalf("a call took %v: %v", took, err)
 						}
 						time.Sleep(time.Duration(random.IntN(3)*random.IntN(400)) * time.Microsecond)

@@ -15,6 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/algorithms/shared/internal/trouble"
 	"github.com/penstock-go/penstock/internal/redistest"
 )
 
@@ -40,7 +41,7 @@ func TestQueueIsNoLongerThanTheDeadline(t *testing.T) {
 				switch {
 				case errors.Is(err, errAnswer):
 					answered++
-				case errors.Is(err, errOverloaded):
+				case errors.Is(err, trouble.ErrOverloaded):
 					unsent++
 				default:
 					t.Errorf("got %v", err)
@@ -51,7 +52,7 @@ func TestQueueIsNoLongerThanTheDeadline(t *testing.T) {
 		if longest > 2*deadline {
 			t.Errorf("a call took %v, want at most %v", longest, 2*deadline)
 		}
-		if statsOf(r).Redis.Errors[reasonOverload] == 0 {
+		if statsOf(r).Redis.Errors[trouble.Overload] == 0 {
 			t.Error("calls that were not sent are not counted")
 		}
 		// Two batches at a time, sent by 0 and 45 ms.
@@ -113,7 +114,7 @@ func TestDeadlineEndsCalls(t *testing.T) {
 		t.Errorf("300 calls took %v, want them to end by their deadline", waited)
 	}
 	for key, err := range errs {
-		if reason := Reason(err); reason != reasonTimeout && reason != reasonOverload { // of calls that come after the first deadlines
+		if reason := Reason(err); reason != trouble.Timeout && reason != trouble.Overload { // of calls that come after the first deadlines
 			t.Errorf("%s: got %v, want the deadline's error", key, err)
 		}
 	}
@@ -142,13 +143,13 @@ func TestLateAnswersAreErrors(t *testing.T) {
 	c := redistest.Script(server.Client(), redistest.Deaf(), redistest.Inspect(marshal), redistest.Hold())
 	r := newRedis(t, c, &Options{Deadline: 200 * time.Millisecond})
 	before := goleak.IgnoreCurrent()
-	if _, err := algorithms.Allow(context.Background(), r, "usr=1", limit); Reason(err) != reasonTimeout {
+	if _, err := algorithms.Allow(context.Background(), r, "usr=1", limit); Reason(err) != trouble.Timeout {
 		t.Fatalf("got %v, want a timeout", err)
 	}
 	redistest.Until(t, "the error is counted", func() bool { return failuresOf(r) > 0 })
 	wantOne := func(when string) {
 		t.Helper()
-		if got := statsOf(r).Redis.Errors; got[reasonTimeout] != 1 || failuresOf(r) != 1 {
+		if got := statsOf(r).Redis.Errors; got[trouble.Timeout] != 1 || failuresOf(r) != 1 {
 			t.Errorf("%s: got %v, want one timeout", when, got)
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/redis/go-redis/v9/auth"
 
 	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/algorithms/shared/internal/trouble"
 	"github.com/penstock-go/penstock/internal/redistest"
 )
 
@@ -70,21 +71,21 @@ func TestCallersSendTheirOwnBatches(t *testing.T) {
 				t.Errorf("%s: got %v, %d own batches, after %v, want %s, %d and %v", what, err, n, took, reason, wantDirect, want)
 			}
 		}
-		call("a lone call", time.Hour, reasonKey, 1, 0)
+		call("a lone call", time.Hour, trouble.Key, 1, 0)
 		closed := checksFor(perDay, "usr=1", "usr=1")
 		closed[1].Fail = algorithms.FailClosed
-		if err := r.Allow(t.Context(), closed); Reason(err) != reasonKey || own() != 0 {
+		if err := r.Allow(t.Context(), closed); Reason(err) != trouble.Key || own() != 0 {
 			t.Errorf("a call that fails closed: got %v, want a worker to send it, whose late reply lets its units be returned", err)
 		}
-		call("a call with an early deadline", pipeDeadline-1, reasonKey, 0, 0)
+		call("a call with an early deadline", pipeDeadline-1, trouble.Key, 0, 0)
 		server.setSilent(true)
-		call("a silent Redis", time.Hour, reasonTimeout, 1, pipeDeadline+clientSlack)
+		call("a silent Redis", time.Hour, trouble.Timeout, 1, pipeDeadline+clientSlack)
 		server.setSilent(false)
-		call("after a late batch", time.Hour, reasonKey, 0, 0)
+		call("after a late batch", time.Hour, trouble.Key, 0, 0)
 		time.Sleep(workersFor - clientSlack - time.Microsecond) // the call returned clientSlack after the deadline
-		call("almost a second later", time.Hour, reasonKey, 0, 0)
+		call("almost a second later", time.Hour, trouble.Key, 0, 0)
 		time.Sleep(time.Microsecond)
-		call("a second later", time.Hour, reasonKey, 1, 0)
+		call("a second later", time.Hour, trouble.Key, 1, 0)
 		if n := r.redis.only.flying; n != 0 {
 			t.Errorf("at the end %d calls are in flight", n)
 		}
@@ -98,12 +99,12 @@ func TestWorkersWaitTenDeadlines(t *testing.T) {
 		server := &pipeServer{}
 		asks := func(o *redis.Options) { o.OnConnect = func(context.Context, *redis.Conn) error { return nil } }
 		r := newRedis(t, server.client(t, asks), &Options{Deadline: pipeDeadline})
-		if took, err := takeOne(t.Context(), r); Reason(err) != reasonKey || took > 0 || r.redis.direct != nil {
+		if took, err := takeOne(t.Context(), r); Reason(err) != trouble.Key || took > 0 || r.redis.direct != nil {
 			t.Fatalf("got %v after %v, own %v, want an answer through a worker", err, took, r.redis.direct)
 		}
 		server.setSilent(true)
 		start := time.Now()
-		if took, err := takeOne(t.Context(), r); !errors.Is(err, errTimeout) || took != pipeDeadline {
+		if took, err := takeOne(t.Context(), r); !errors.Is(err, trouble.ErrTimeout) || took != pipeDeadline {
 			t.Errorf("got %v after %v, want a timeout at the deadline", err, took)
 		}
 		time.Sleep(10*pipeDeadline - pipeDeadline - time.Microsecond)
@@ -129,7 +130,7 @@ func TestCancelledCallerWaitsForItsOwnBatch(t *testing.T) {
 		server.setSilent(true)
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(10*time.Millisecond, cancel)
-		if took, err := takeOne(ctx, r); own() != 2 || !errors.Is(err, errTimeout) || took != pipeDeadline+clientSlack {
+		if took, err := takeOne(ctx, r); own() != 2 || !errors.Is(err, trouble.ErrTimeout) || took != pipeDeadline+clientSlack {
 			t.Errorf("got %v after %v, want the limiter's deadline", err, took)
 		}
 	})
@@ -215,7 +216,7 @@ func TestOwnBatchOfALateProcess(t *testing.T) {
 		r := newRedis(t, lateClient{}, &Options{Deadline: pipeDeadline})
 		r.redis.direct = r.redis.workers
 		_, err := takeOne(t.Context(), r)
-		if excused := r.redis.laneOf("").circuit.excused.Load(); !errors.Is(err, errTimeout) || excused != 1 {
+		if excused := r.redis.laneOf("").circuit.excused.Load(); !errors.Is(err, trouble.ErrTimeout) || excused != 1 {
 			t.Errorf("got %v, and %d excused expiries, want a timeout that is excused", err, excused)
 		}
 		if n := r.redis.underWay(); n != 0 {
@@ -249,7 +250,7 @@ func TestOwnBatchSurvivesPanics(t *testing.T) {
 			_ = call()
 		}
 		panics = false
-		if err := call(); Reason(err) != reasonKey || own() != maxStuck+2 {
+		if err := call(); Reason(err) != trouble.Key || own() != maxStuck+2 {
 			t.Errorf("got %v, want %v, and that each caller has sent its batch", err, errAnswer)
 		}
 		time.Sleep(time.Second) // the deadlines of all batches have passed

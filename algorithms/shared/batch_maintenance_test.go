@@ -12,6 +12,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"github.com/penstock-go/penstock/algorithms/shared/internal/trouble"
 )
 
 // After an announcement, go-redis waits ten seconds for each reply of the connection,
@@ -59,7 +61,7 @@ func wantCallsInTime(t *testing.T, message string, config *maintnotifications.Co
 		}
 		running.Wait()
 	}
-	all(reasonKey) // connects
+	all(trouble.Key) // connects
 	server.announce(message)
 	all("") // a client that receives MOVING may close a connection that is in use
 	time.Sleep(2 * time.Second)
@@ -69,8 +71,8 @@ func wantCallsInTime(t *testing.T, message string, config *maintnotifications.Co
 		t.Fatal("the client has asked for no notifications")
 	}
 	server.setSilent(true)
-	all(reasonTimeout)
-	all(reasonTimeout)
+	all(trouble.Timeout)
+	all(trouble.Timeout)
 	time.Sleep((clientDeadlines + 1) * pipeDeadline)
 	if n := r.redis.underWay(); n != 0 {
 		t.Errorf("after %d deadlines %d batches are under way, want none", clientDeadlines+1, n)

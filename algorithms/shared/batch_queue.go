@@ -42,23 +42,11 @@ package shared
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"runtime"
 	"sync"
 	"time"
-)
 
-// errOverloaded is wrapped by the error of a call that was not sent: too many
-// calls wait before it, too many batches may be stuck, or it has waited behind
-// others for the whole deadline.
-var errOverloaded = errors.New("overloaded")
-
-var (
-	errTimeout = fmt.Errorf("no answer within the limiter's deadline: %w", context.DeadlineExceeded)
-	// errUnsent is the error of a call that waited behind others, or for a
-	// connection: nothing was executed.
-	errUnsent = fmt.Errorf("not sent within the limiter's deadline: %w", context.DeadlineExceeded)
+	"github.com/penstock-go/penstock/algorithms/shared/internal/trouble"
 )
 
 const (
@@ -112,9 +100,9 @@ func (l *lane) submit(ctx context.Context, g *group) error {
 		return <-g.done // just in time
 	}
 	if g.abandoned {
-		return errTimeout
+		return trouble.ErrTimeout
 	}
-	return errUnsent
+	return trouble.ErrUnsent
 }
 
 // post queues a group that has no waiting caller.
@@ -131,7 +119,7 @@ func (l *lane) enqueue(ctx context.Context, g *group) (direct *batch, err error)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.stuck >= maxStuck || len(l.queue) >= maxQueued {
-		return nil, errOverloaded
+		return nil, trouble.ErrOverloaded
 	}
 	l.queue = append(l.queue, g)
 	if l.awaiting > 0 && g.queued.Sub(l.lastEnd) < joinFor {
@@ -216,7 +204,7 @@ func (l *lane) await(woken int) {
 // long: there may be more calls than Redis answers in time.
 func (l *lane) next() (b *batch) {
 	l.mu.Lock()
-	overloaded := l.shed(false, errOverloaded)
+	overloaded := l.shed(false, trouble.ErrOverloaded)
 	l.inFlight-- // the worker's place: fewer may be allowed now
 	if len(l.queue) > 0 && l.place(false) {
 		b = l.redis.batches.Get().(*batch)
@@ -225,7 +213,7 @@ func (l *lane) next() (b *batch) {
 	}
 	l.mu.Unlock()
 	if overloaded {
-		l.redis.report.failed(errOverloaded)
+		l.redis.report.failed(trouble.ErrOverloaded)
 	}
 	return b
 }

@@ -15,6 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/algorithms/shared/internal/trouble"
 	"github.com/penstock-go/penstock/internal/redistest"
 )
 
@@ -137,7 +138,7 @@ func TestGivenUpInTheQueueIsNotCharged(t *testing.T) {
 	}()
 	redistest.Until(t, "a call is queued", func() bool { return r.redis.queued() == 1 })
 	cancel()
-	if err := <-gone; !errors.Is(err, errUnsent) {
+	if err := <-gone; !errors.Is(err, trouble.ErrUnsent) {
 		t.Errorf("got %v, want that nothing was sent", err)
 	}
 	c.Open()
@@ -160,7 +161,7 @@ func TestLateAnswerReachesNoOtherCall(t *testing.T) {
 		redistest.Until(t, "the call is held", func() bool { return c.Held() == 1 })
 		cancel()
 	})
-	if _, err := algorithms.Allow(ctx, r, "usr=1", algorithms.TokenBucket(100, time.Hour)); !errors.Is(err, errTimeout) {
+	if _, err := algorithms.Allow(ctx, r, "usr=1", algorithms.TokenBucket(100, time.Hour)); !errors.Is(err, trouble.ErrTimeout) {
 		t.Fatalf("got %v, want that there is no answer", err)
 	}
 	wg.Go(func() {
@@ -214,7 +215,7 @@ func TestStuckBatchesAreBounded(t *testing.T) {
 		return c.Held() >= maxStuck
 	})
 	for range 10 {
-		if err := stuck(); !errors.Is(err, errOverloaded) {
+		if err := stuck(); !errors.Is(err, trouble.ErrOverloaded) {
 			t.Errorf("got %v, want it to fail at once", err)
 		}
 	}

@@ -4,14 +4,12 @@ package shared
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"math"
 
 	"github.com/penstock-go/penstock/algorithms/internal/step"
+	"github.com/penstock-go/penstock/algorithms/shared/internal/trouble"
 )
-
-var errReply = errors.New("the reply is not the script's: is something between this process and Redis?")
 
 // read gives every group its part of the reply. If the reply cannot be read, it
 // returns an error, and the answers of the groups mean nothing.
@@ -30,9 +28,9 @@ func (s *script) read(reply any) error {
 	for _, g := range s.groups {
 		if r.peek() < 0 {
 			if r.next(); len(failures) == 0 {
-				return errReply
+				return trouble.ErrReply
 			}
-			g.err = fmt.Errorf("%w: %w", errStoredKey, scriptError(fmt.Sprint(failures[0])))
+			g.err = fmt.Errorf("%w: %w", trouble.ErrStoredKey, trouble.ScriptError(fmt.Sprint(failures[0])))
 			failures = failures[1:]
 			continue
 		}
@@ -41,7 +39,7 @@ func (s *script) read(reply any) error {
 		}
 	}
 	if r.short || r.data != "" || len(failures) > 0 {
-		return errReply
+		return trouble.ErrReply
 	}
 	return nil
 }

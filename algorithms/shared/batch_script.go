@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/penstock-go/penstock/algorithms/shared/internal/trouble"
 	"github.com/penstock-go/penstock/lua"
 )
 
@@ -22,7 +23,7 @@ func (b *batch) again() {
 	for i := range b.scripts {
 		s := &b.scripts[i]
 		err, name := s.cmd.Err(), "evalsha"
-		if err == nil || s.refused || !troubleOf(err).retry {
+		if err == nil || s.refused || !trouble.Of(err).Retry {
 			continue
 		}
 		s.refused = true

@@ -9,6 +9,8 @@ import (
 	"math/bits"
 	"slices"
 	"time"
+
+	"github.com/penstock-go/penstock/algorithms/shared/internal/trouble"
 )
 
 // started is the instant from which monotonic instants count.
@@ -51,7 +53,7 @@ func (b *batch) run(s *sender) {
 // the masters of a Cluster again. Go-redis does so only now and then, or when a
 // node redirects it. A node that is gone does not redirect.
 func (b *batch) tell(err error) {
-	if c := b.lane.redis.cluster; c != nil && troubleOf(err).effect == effectFailure {
+	if c := b.lane.redis.cluster; c != nil && trouble.Of(err).Effect == trouble.Failure {
 		c.ReloadState(context.Background()) // does not wait
 	}
 	if b.endTrip != nil {
@@ -98,7 +100,7 @@ func (b *batch) scriptOf(g *group) *script {
 func (b *batch) read() (outcome error) {
 	err := b.err
 	if b.phase.Load() == phaseUnsent {
-		err = errUnsent
+		err = trouble.ErrUnsent
 	}
 	if err != nil {
 		for _, g := range b.groups {
@@ -107,7 +109,7 @@ func (b *batch) read() (outcome error) {
 		return err
 	}
 	for i := range b.scripts {
-		if err := b.readScript(&b.scripts[i]); outcome == nil || troubleOf(err).effect == effectFailure {
+		if err := b.readScript(&b.scripts[i]); outcome == nil || trouble.Of(err).Effect == trouble.Failure {
 			outcome = err
 		}
 	}
@@ -120,7 +122,7 @@ func (b *batch) readScript(s *script) error {
 	report := b.lane.redis.report
 	reply, err := s.cmd.Result()
 	if err != nil {
-		err = asTimeout(err)
+		err = trouble.AsTimeout(err)
 	} else {
 		err = s.read(reply)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/algorithms/shared/internal/trouble"
 	"github.com/penstock-go/penstock/internal/redistest"
 )
 
@@ -124,7 +125,7 @@ func TestDeadlineDoesNotWithdrawPartly(t *testing.T) {
 			switch {
 			case i == 0 && err != nil:
 				t.Errorf("the first: %v", err)
-			case i > 0 && (err == nil || !troubleOf(err).executed):
+			case i > 0 && (err == nil || !trouble.Of(err).Executed):
 				t.Errorf("%s: got %v, %s, want it executed perhaps", key, err, troubleText(err))
 			}
 		})

@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/penstock-go/penstock/algorithms/shared/internal/trouble"
 	"github.com/penstock-go/penstock/internal/longtest"
 	"github.com/penstock-go/penstock/internal/redistest"
 )
@@ -82,7 +83,7 @@ func TestReadonly(t *testing.T) {
 	}
 	c.awaitShared(time.Now(), c.keys)
 	c.leave()
-	if c.failed(reasonFailover) == 0 {
+	if c.failed(trouble.Failover) == 0 {
 		t.Error("no script failed by READONLY")
 	}
 	c.wantOutage()

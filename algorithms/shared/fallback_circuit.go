@@ -30,8 +30,6 @@
 package shared
 
 import (
-	"errors"
-	"fmt"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -39,16 +37,8 @@ import (
 
 	"github.com/sony/gobreaker/v2"
 
-	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/algorithms/shared/internal/trouble"
 )
-
-// errOpen is the error of a round trip that the circuit prevents. Nothing was
-// sent.
-var errOpen = fmt.Errorf("the circuit is open: %w", algorithms.ErrUnavailable)
-
-// errProcessLate is the outcome of a round trip that expired because this
-// process was late.
-var errProcessLate = errors.New("this process was late itself")
 
 const (
 	tripAfter      = 5  // failures in a row
@@ -103,15 +93,15 @@ type circuit struct {
 // add returns a new circuit, which is closed.
 func (cs *circuits) add() *circuit {
 	c := &circuit{all: cs}
-	c.cause.Store(&errOpen)
+	c.cause.Store(&trouble.ErrOpen)
 	c.breaker = gobreaker.NewTwoStepCircuitBreaker[struct{}](gobreaker.Settings{
 		Interval:      tripPeriod,
 		BucketPeriod:  tripPeriod / tripBuckets,
 		Timeout:       firstPause - firstPause/10, // the least pause
 		MaxRequests:   1,
 		ReadyToTrip:   c.trip,
-		IsSuccessful:  func(err error) bool { return err == nil || troubleOf(err).effect == effectSuccess },
-		IsExcluded:    func(err error) bool { return err != nil && troubleOf(err).effect == effectNone },
+		IsSuccessful:  func(err error) bool { return err == nil || trouble.Of(err).Effect == trouble.Success },
+		IsExcluded:    func(err error) bool { return err != nil && trouble.Of(err).Effect == trouble.None },
 		OnStateChange: func(_ string, from, to gobreaker.State) { c.changed(from, to) },
 	})
 	return c
@@ -180,14 +170,14 @@ func (c *circuit) stops(ours bool) bool { return c.open.Load() && !(ours && c.tr
 // error means that the round trip must not be made.
 func (c *circuit) begin() (end func(outcome error), err error) {
 	if c.open.Load() {
-		return nil, errOpen // the breaker would let a call try
+		return nil, trouble.ErrOpen // the breaker would let a call try
 	}
 	done, err := c.breaker.Allow()
 	if err != nil {
-		return nil, errOpen
+		return nil, trouble.ErrOpen
 	}
 	return func(outcome error) {
-		if outcome != nil && troubleOf(outcome).effect == effectFailure {
+		if outcome != nil && trouble.Of(outcome).Effect == trouble.Failure {
 			c.cause.Store(&outcome)
 		}
 		done(outcome)
@@ -228,11 +218,11 @@ func (c *circuit) try(attempt func() error) (closed bool) {
 		return false // too early
 	}
 	c.trying.Store(true)
-	err = errOpen // the outcome of a panic
+	err = trouble.ErrOpen // the outcome of a panic
 	defer func() {
 		c.trying.Store(false)
 		done(err)
 	}()
 	err = attempt()
-	return troubleOf(err).effect == effectSuccess
+	return trouble.Of(err).Effect == trouble.Success
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/algorithms/shared/internal/trouble"
 	"github.com/penstock-go/penstock/internal/redistest"
 )
 
@@ -79,7 +80,7 @@ func TestCircuitReportsExcusedExpiries(t *testing.T) {
 				t.Fatal(err)
 			}
 			if c.excuses(0, 20_000) {
-				end(errProcessLate)
+				end(trouble.ErrProcessLate)
 			}
 			time.Sleep(10 * time.Millisecond)
 		}
@@ -125,8 +126,8 @@ func TestCircuitIgnoresOwnCalls(t *testing.T) {
 			return circuit.open.Load()
 		})
 		sent := len(client.Trips())
-		if err := ask(true); !errors.Is(err, errOpen) || len(client.Trips()) != sent {
-			t.Errorf("got %v, and %d more trips; want errOpen", err, len(client.Trips())-sent)
+		if err := ask(true); !errors.Is(err, trouble.ErrOpen) || len(client.Trips()) != sent {
+			t.Errorf("got %v, and %d more trips; want trouble.ErrOpen", err, len(client.Trips())-sent)
 		}
 		tried := false
 		redistest.Until(t, "the circuit may be tried", func() bool {

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/penstock-go/penstock/algorithms/shared/internal/trouble"
 )
 
 // An outcome is how a round trip ends, and when: after so many ms.
@@ -147,8 +149,8 @@ func TestCircuitBeginsNothingWhileOpen(t *testing.T) {
 			time.Sleep(defaultDeadline)
 			end(errLost)
 		}
-		if _, err := c.begin(); err != errOpen {
-			t.Errorf("begin: got %v, want errOpen", err)
+		if _, err := c.begin(); err != trouble.ErrOpen {
+			t.Errorf("begin: got %v, want trouble.ErrOpen", err)
 		}
 		if err := *c.cause.Load(); err != error(errLost) {
 			t.Errorf("cause: got %v, want %v", err, errLost)
@@ -160,8 +162,8 @@ func TestCircuitBeginsNothingWhileOpen(t *testing.T) {
 			if c.stops(true) != stops || !c.stops(false) {
 				t.Errorf("%s: the limiter's own calls are stopped: %v, want %v; users' calls: %v, want true", when, c.stops(true), stops, c.stops(false))
 			}
-			if _, err := c.begin(); err != errOpen {
-				t.Errorf("%s: got %v, want errOpen", when, err)
+			if _, err := c.begin(); err != trouble.ErrOpen {
+				t.Errorf("%s: got %v, want trouble.ErrOpen", when, err)
 			}
 		}
 		own("before an attempt", true)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/algorithms/shared/internal/trouble"
 )
 
 // masters are a primary of two masters. The second one has the keys that begin
@@ -33,7 +34,7 @@ func (m *masters) of(key string) *fakePrimary {
 func (m *masters) allow(ctx context.Context, c *call) error {
 	for i := range c.items {
 		if m.of(c.items[i].Key.Text).circuit.stops(c.ours) {
-			return errOpen
+			return trouble.ErrOpen
 		}
 	}
 	return m.of(c.items[0].Key.Text).allow(ctx, c)
@@ -93,7 +94,7 @@ func TestCircuitsTurnIndependently(t *testing.T) {
 			}
 			checks := []algorithms.Check{checkOf("a=2", hourly, 1), checkOf("b=2", hourly, 1)}
 			checks[1].Fail = algorithms.FailClosed
-			if err := w.Allow(context.Background(), checks); (err == nil) != (open == 0) || err != nil && !errors.Is(err, errOpen) {
+			if err := w.Allow(context.Background(), checks); (err == nil) != (open == 0) || err != nil && !errors.Is(err, trouble.ErrOpen) {
 				t.Errorf("%s: a call of both masters: got %v with %d open circuits", when, err, open)
 			}
 			if err := w.Ready(context.Background()); (err == nil) != (open == 0) {

@@ -15,6 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/algorithms/shared/internal/trouble"
 	"github.com/penstock-go/penstock/internal/redistest"
 )
 
@@ -127,8 +128,8 @@ func TestFallbackReadyNamesAMisconfiguration(t *testing.T) {
 			time.Sleep(defaultDeadline)
 		}
 		err := w.Ready(context.Background())
-		if !errors.Is(err, ErrMisconfigured) || !strings.Contains(err.Error(), faultPassword.advice) || Reason(err) != reasonConfiguration {
-			t.Errorf("got %v, want ErrMisconfigured with the advice %q", err, faultPassword.advice)
+		if !errors.Is(err, ErrMisconfigured) || !strings.Contains(err.Error(), trouble.FaultPassword.Advice) || Reason(err) != trouble.Configuration {
+			t.Errorf("got %v, want ErrMisconfigured with the advice %q", err, trouble.FaultPassword.Advice)
 		}
 	})
 }

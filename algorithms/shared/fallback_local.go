@@ -18,6 +18,7 @@ import (
 
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/algorithms/internal/step"
+	"github.com/penstock-go/penstock/algorithms/shared/internal/trouble"
 )
 
 // standIn is the source of a receipt that a bucket issued in place of the
@@ -104,7 +105,7 @@ func (f *fallback) pendingEnded(g *group, admitted bool) {
 			}
 		}
 	}
-	if g.err != nil && troubleOf(g.err).executed { // no reply will say it
+	if g.err != nil && trouble.Of(g.err).Executed { // no reply will say it
 		for _, it := range g.items {
 			f.returns.doubt(it, g.err)
 		}

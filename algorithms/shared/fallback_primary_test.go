@@ -14,6 +14,7 @@ import (
 
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/algorithms/internal/step"
+	"github.com/penstock-go/penstock/algorithms/shared/internal/trouble"
 )
 
 // The troubles of a primary.
@@ -94,7 +95,7 @@ func newFakePrimary() *fakePrimary {
 
 func (p *fakePrimary) allow(ctx context.Context, c *call) error {
 	if p.circuit.stops(c.ours) || p.bypasses != nil && p.bypasses(c) {
-		return errOpen
+		return trouble.ErrOpen
 	}
 	end := func(error) {}
 	if !c.ours {
@@ -108,23 +109,23 @@ func (p *fakePrimary) allow(ctx context.Context, c *call) error {
 	bounded, cancel := context.WithTimeout(ctx, p.deadline)
 	defer cancel()
 	err := p.decide(bounded, c)
-	if outcome = asTimeout(err); err != nil && ctx.Err() != nil {
+	if outcome = trouble.AsTimeout(err); err != nil && ctx.Err() != nil {
 		outcome = context.Canceled // the caller's fault, whatever the error says
 	}
-	return asTimeout(err)
+	return trouble.AsTimeout(err)
 }
 
 func (p *fakePrimary) decide(ctx context.Context, c *call) error {
-	trouble := p.note(c)
-	if trouble == nil {
+	fails := p.note(c)
+	if fails == nil {
 		return p.store.top.allow(ctx, c)
 	}
-	err := trouble(ctx)
+	err := fails(ctx)
 	if err == nil {
 		return p.store.top.allow(ctx, c)
 	}
 	c.givenUp = true
-	if !troubleOf(asTimeout(err)).executed {
+	if !trouble.Of(trouble.AsTimeout(err)).Executed {
 		return err
 	}
 	for i := range c.items {
@@ -218,7 +219,7 @@ func (p *fakePrimary) giveBackUnits(charged []*item) {
 
 func (p *fakePrimary) beat(context.Context, string) (int64, error) {
 	if p.circuit.open.Load() {
-		return 0, errOpen
+		return 0, trouble.ErrOpen
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -228,7 +229,7 @@ func (p *fakePrimary) beat(context.Context, string) (int64, error) {
 
 func (p *fakePrimary) retire(context.Context, string) error {
 	if p.circuit.open.Load() {
-		return errOpen
+		return trouble.ErrOpen
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()

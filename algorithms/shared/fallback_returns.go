@@ -32,6 +32,7 @@ import (
 
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/algorithms/internal/step"
+	"github.com/penstock-go/penstock/algorithms/shared/internal/trouble"
 )
 
 const (
@@ -67,7 +68,7 @@ func newReturns(r *report) *returns { return &returns{report: r, waiting: make(m
 // failed keeps a Return that failed with err, and reports whether it did: otherwise
 // the Return is lost.
 func (k *returns) failed(it *item, err error) (kept bool) {
-	if it.Limit.Row.TakesApart || !troubleOf(err).executed {
+	if it.Limit.Row.TakesApart || !trouble.Of(err).Executed {
 		kept = k.add(it, &it.Receipt, 1)
 	}
 	if !kept {
@@ -130,10 +131,10 @@ func (k *returns) end(one *keptReturn, err error) {
 	case err == nil:
 		delete(k.waiting, one)
 		k.sent.Add(1)
-	case troubleOf(err).executed && !one.limit.Row.TakesApart:
+	case trouble.Of(err).Executed && !one.limit.Row.TakesApart:
 		delete(k.waiting, one)
 		k.lose(err)
-	case errors.Is(err, errOpen):
+	case errors.Is(err, trouble.ErrOpen):
 		one.after = time.Now().Add(bypassedFor)
 	default:
 		one.after = time.Now().Add(handBackEvery / 2)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/algorithms/shared/internal/trouble"
 )
 
 // Kept Returns of a master that is bypassed, however many, hold up no Return of another.
@@ -24,7 +25,7 @@ func TestBypassedMasterHoldsUpNoReturns(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			w.fallback.returns.failed(&c.items[0], errOpen)
+			w.fallback.returns.failed(&c.items[0], trouble.ErrOpen)
 		}
 		w.shared.fails(errRefused)
 		if _, err := w.settle(algorithms.Check{Key: "usr=1", Limit: l, Op: algorithms.Return, Cost: 5, Decision: taken}); err != nil {

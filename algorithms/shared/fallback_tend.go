@@ -34,6 +34,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/algorithms/shared/internal/trouble"
 )
 
 const (
@@ -180,7 +181,7 @@ func (f *fallback) sendAll(end time.Time, pop func() []func() error) {
 		var answered atomic.Bool
 		for _, send := range pop() {
 			calls.Go(func() {
-				if err := send(); err == nil || errors.Is(err, errOpen) {
+				if err := send(); err == nil || errors.Is(err, trouble.ErrOpen) {
 					answered.Store(true)
 				}
 			})
@@ -196,9 +197,9 @@ func (f *fallback) backfilled(b backfill, err error) {
 	switch {
 	case err == nil:
 		f.stats.handedBack.Add(uint64(b.units))
-	case troubleOf(err).executed: // perhaps, and it must not be charged twice
+	case trouble.Of(err).Executed: // perhaps, and it must not be charged twice
 		f.stats.lost.Add(uint64(b.units))
-	case errors.Is(err, errOpen):
+	case errors.Is(err, trouble.ErrOpen):
 		refused, pause = true, bypassedFor
 	default:
 		refused, pause = true, handBackEvery
@@ -237,8 +238,8 @@ func (f *fallback) beat() {
 	}
 	if err != nil {
 		f.fewerSince = time.Time{} // the primary may lose its data
-		if f.closing.Err() == nil && err != errOpen {
-			f.report.failed(asTimeout(err))
+		if f.closing.Err() == nil && err != trouble.ErrOpen {
+			f.report.failed(trouble.AsTimeout(err))
 		}
 		return
 	}

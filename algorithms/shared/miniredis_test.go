@@ -15,6 +15,7 @@ import (
 
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/algorithms/limitertest"
+	"github.com/penstock-go/penstock/algorithms/shared/internal/trouble"
 	"github.com/penstock-go/penstock/internal/longtest"
 )
 
@@ -108,7 +109,7 @@ func TestMiniredisInAnAdoptersTest(t *testing.T) {
 			want(b, true, "after FlushAll")
 			want(a, false, "after both")
 			for i, message := range log.messages() {
-				if log.attrOf(i, "reason") != reasonTimeout { // of a busy machine
+				if log.attrOf(i, "reason") != trouble.Timeout { // of a busy machine
 					t.Errorf("got the log line %q, want none", message)
 				}
 			}

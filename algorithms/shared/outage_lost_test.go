@@ -9,6 +9,7 @@ import (
 
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/algorithms/internal/step"
+	"github.com/penstock-go/penstock/algorithms/shared/internal/trouble"
 	"github.com/penstock-go/penstock/internal/redistest"
 )
 
@@ -165,7 +166,7 @@ func TestLateAnswerOfABatchThatDidNotBegin(t *testing.T) {
 	late := make(chan error, 1)
 	call.decided(true, func(g *group, _ bool) { late <- g.err })
 	close(release)
-	if err := <-late; err != errOpen {
-		t.Errorf("got %v, want errOpen", err)
+	if err := <-late; err != trouble.ErrOpen {
+		t.Errorf("got %v, want trouble.ErrOpen", err)
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/algorithms/shared/internal/trouble"
 	"github.com/penstock-go/penstock/internal/redistest"
 )
 
@@ -49,7 +50,7 @@ func TestLateProcess(t *testing.T) {
 		}
 		for asked := ""; p.Next(&asked) == nil; {
 			stats := s.Stats()
-			p.Say(lateReport{calls.Load(), stats.Fallback.Local, stats.Redis.Errors[reasonTimeout], stats.Fallback.Trips})
+			p.Say(lateReport{calls.Load(), stats.Fallback.Local, stats.Redis.Errors[trouble.Timeout], stats.Fallback.Trips})
 		}
 		stop()
 		callers.Wait()

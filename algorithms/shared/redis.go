@@ -31,6 +31,7 @@ import (
 
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/algorithms/internal/step"
+	"github.com/penstock-go/penstock/algorithms/shared/internal/trouble"
 )
 
 // A redisLayer decides calls in Redis. It has goroutines only while there are
@@ -126,7 +127,7 @@ func poolOf(client Client) int {
 // their round trips to the circuits.
 func (r *redisLayer) allow(ctx context.Context, c *call) error {
 	if l := r.only; l != nil && l.circuit.stops(c.ours) {
-		return errOpen // at once: most calls of an outage end here
+		return trouble.ErrOpen // at once: most calls of an outage end here
 	}
 	if err := r.decide(ctx, c); err != nil {
 		return fmt.Errorf("shared: redis: %w", err)
@@ -169,7 +170,7 @@ func (r *redisLayer) do(ctx context.Context, commands ...redis.Cmder) error {
 		r.workers.trip(ctx, commands)
 		var first error
 		for _, cmd := range commands {
-			first = cmp.Or(first, asTimeout(cmd.Err()))
+			first = cmp.Or(first, trouble.AsTimeout(cmd.Err()))
 		}
 		done <- first
 	}()
@@ -177,7 +178,7 @@ func (r *redisLayer) do(ctx context.Context, commands ...redis.Cmder) error {
 	case err := <-done:
 		return err
 	case <-ctx.Done():
-		return errTimeout
+		return trouble.ErrTimeout
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/algorithms/shared/internal/trouble"
 	"github.com/penstock-go/penstock/internal/redistest"
 )
 
@@ -29,7 +30,7 @@ func TestClosedClient(t *testing.T) {
 		}
 		return l.Stats().Fallback.Open > 0
 	})
-	if err := l.Ready(t.Context()); Reason(err) != reasonConfiguration || !strings.Contains(err.Error(), advice) {
+	if err := l.Ready(t.Context()); Reason(err) != trouble.Configuration || !strings.Contains(err.Error(), advice) {
 		t.Errorf("got %v from Ready, want the advice", err)
 	}
 	_ = l.Close() // writes all lines

@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/algorithms/shared/internal/trouble"
 	"github.com/penstock-go/penstock/internal/redistest"
 )
 
@@ -270,7 +271,7 @@ func tooManyConnections(t *testing.T) error {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return said(strings.TrimPrefix(string(reply), "-"))
+	return trouble.ScriptError(strings.TrimPrefix(string(reply), "-"))
 }
 
 func scriptKilled(t *testing.T) error {

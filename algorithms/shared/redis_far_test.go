@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/algorithms/shared/internal/trouble"
 	"github.com/penstock-go/penstock/internal/redistest"
 )
 
@@ -29,7 +30,7 @@ func TestReadySaysThatRedisIsTooFarAway(t *testing.T) {
 	l := must(t, clientOf(t, proxy.Addr(), nil), nil)
 	redistest.UntilEmpty(t, "Ready says how far Redis is away", func() string {
 		err := l.Ready(t.Context())
-		if Reason(err) != reasonTimeout {
+		if Reason(err) != trouble.Timeout {
 			t.Errorf("got %v, want a timeout", err)
 		}
 		if text := fmt.Sprint(err); !saysHowFar(text) { // a busy machine may be slower than a command's deadline

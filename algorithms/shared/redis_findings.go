@@ -20,6 +20,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/algorithms/shared/internal/trouble"
 )
 
 // findingCodes are the codes of all findings.
@@ -50,7 +51,7 @@ func (r *redisLayer) findings(ctx context.Context) []algorithms.Finding {
 // evictionPolicy asks Redis by which policy it evicts keys; "" if it does not.
 func (r *redisLayer) evictionPolicy(ctx context.Context) (string, error) {
 	if _, open := r.circuits.openNow(); open > 0 {
-		return "", errOpen
+		return "", trouble.ErrOpen
 	}
 	cmd := redis.NewStringCmd(ctx, "info", "memory")
 	if err := r.do(ctx, cmd); err != nil {

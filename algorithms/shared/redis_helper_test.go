@@ -14,6 +14,7 @@ import (
 
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/algorithms/internal/step"
+	"github.com/penstock-go/penstock/algorithms/shared/internal/trouble"
 )
 
 // clientOf returns a client of a server with go-redis's default options, except
@@ -129,15 +130,17 @@ func checksFor(limit algorithms.Limit, keys ...string) []algorithms.Check {
 	return checks
 }
 
+const unforeseenText = "unavailable failure executed"
+
 // troubleText returns the table's row for an error: its reason, its effect on
 // the circuit, and whether it allows a retry or was executed.
 func troubleText(err error) string {
-	trouble := troubleOf(err)
-	words := []string{cmp.Or(trouble.reason, "none"), [...]string{"success", "failure", "none"}[trouble.effect]}
-	if trouble.retry {
+	row := trouble.Of(err)
+	words := []string{cmp.Or(row.Reason, "none"), [...]string{"success", "failure", "none"}[row.Effect]}
+	if row.Retry {
 		words = append(words, "retry")
 	}
-	if trouble.executed {
+	if row.Executed {
 		words = append(words, "executed")
 	}
 	return strings.Join(words, " ")

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/penstock-go/penstock/algorithms/shared/internal/trouble"
 )
 
 // liveFor is how long an instance counts as live after it has announced itself.
@@ -29,7 +31,7 @@ func (r *redisLayer) instancesKey() string { return r.prefix + "{instances}" }
 func (r *redisLayer) beat(ctx context.Context, id string) (live int64, err error) {
 	key := r.instancesKey()
 	if r.lane(key).circuit.open.Load() {
-		return 0, errOpen
+		return 0, trouble.ErrOpen
 	}
 	clock := redis.NewTimeCmd(ctx, "time")
 	if err := r.do(ctx, clock); err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/penstock-go/penstock/algorithms/shared/internal/trouble"
 	"github.com/penstock-go/penstock/internal/redistest"
 )
 
@@ -77,7 +78,7 @@ func TestPlainCommandsDoNotCount(t *testing.T) {
 		for range 30 {
 			start := time.Now()
 			_, err := r.redis.beat(t.Context(), "a")
-			if !errors.Is(err, errTimeout) || time.Since(start) != controlDeadline {
+			if !errors.Is(err, trouble.ErrTimeout) || time.Since(start) != controlDeadline {
 				t.Errorf("got %v after %v, want a timeout after %v", err, time.Since(start), controlDeadline)
 			}
 			synctest.Wait()
@@ -110,11 +111,11 @@ func TestScriptsBesideAPlainCommand(t *testing.T) {
 		go func() { _, _ = r.redis.beat(t.Context(), "a") }()
 		synctest.Wait()
 		start := time.Now()
-		if err := r.Allow(t.Context(), checksFor(perDay, "usr=1")); !errors.Is(err, errReply) || time.Since(start) > 0 {
+		if err := r.Allow(t.Context(), checksFor(perDay, "usr=1")); !errors.Is(err, trouble.ErrReply) || time.Since(start) > 0 {
 			t.Errorf("got %v after %v, want an answer of the client at once", err, time.Since(start))
 		}
 		time.Sleep(2 * controlDeadline)
-		if got := statsOf(r).Redis.Errors[reasonTimeout]; got != 0 {
+		if got := statsOf(r).Redis.Errors[trouble.Timeout]; got != 0 {
 			t.Errorf("%d timeouts are counted, want none: no script failed", got)
 		}
 	})

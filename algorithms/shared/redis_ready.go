@@ -14,11 +14,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/algorithms/shared/internal/trouble"
 )
-
-// errSentinel is the cause of a misconfiguration that a sentinel's own words
-// hide.
-var errSentinel = errors.New("the server is a Sentinel")
 
 // errSilent is a hint for a client that receives no answer. A client and a server
 // that disagree about TLS wait for each other, or hang up.
@@ -38,7 +35,7 @@ func (r *redisLayer) ready(ctx context.Context) error {
 		r.decided.Store(err == nil)
 	}
 	if err != nil {
-		if end := ctx.Err(); end != nil && troubleOf(err).fault == nil {
+		if end := ctx.Err(); end != nil && trouble.Of(err).Fault == nil {
 			err = fmt.Errorf("%w: %v", end, err) // the caller is the reason
 		}
 		return notReady(err)
@@ -90,14 +87,6 @@ func (r *redisLayer) decideProbes(ctx context.Context) error {
 	return nil
 }
 
-// scriptCommands are the commands of the script, which package lua lists. With
-// these arguments they store nothing: most of them fail, because KEY holds a
-// string.
-const scriptCommands = `time; set KEY 0 px 1000; psetex KEY 1000 0; get KEY; mget KEY; incrby KEY 0; pexpire KEY 1000;
-	lindex KEY 0; llen KEY; lrange KEY 0 0; lrem KEY 0 0; lset KEY 0 0; ltrim KEY 0 0; rpush KEY 0;
-	zadd KEY 0 0; zcard KEY; zrange KEY 0 0; zrangebyscore KEY 0 0; zrem KEY 0;
-	zremrangebyrank KEY 0 0; zremrangebyscore KEY 0 0; zscore KEY 0; del KEY`
-
 // runCommands runs each command of the script outside of it: a missing or denied
 // command would otherwise show only once an algorithm needs it. Redis then names
 // the command, which it does not do for scripts. In a Cluster, several nodes run
@@ -109,7 +98,7 @@ func (r *redisLayer) runCommands(ctx context.Context) error {
 	}
 	for _, key := range keys {
 		var commands []redis.Cmder
-		for command := range strings.SplitSeq(scriptCommands, ";") {
+		for command := range strings.SplitSeq(trouble.ScriptCommands, ";") {
 			var args []any
 			for _, word := range strings.Fields(strings.ReplaceAll(command, "KEY", r.prefix+"{"+key+"}:"+readyPolicy)) {
 				args = append(args, word)
@@ -117,11 +106,11 @@ func (r *redisLayer) runCommands(ctx context.Context) error {
 			commands = append(commands, redis.NewCmd(ctx, args...))
 		}
 		// Errors of keys come before all others.
-		if err := r.do(ctx, commands...); err != nil && troubleOf(err).reason != reasonKey {
+		if err := r.do(ctx, commands...); err != nil && trouble.Of(err).Reason != trouble.Key {
 			return err
 		}
 		for _, cmd := range commands {
-			if err := asTimeout(cmd.Err()); err != nil && troubleOf(err).reason != reasonKey {
+			if err := trouble.AsTimeout(cmd.Err()); err != nil && trouble.Of(err).Reason != trouble.Key {
 				return err
 			}
 		}
@@ -135,19 +124,19 @@ func (r *redisLayer) explain(ctx context.Context, err error) error {
 	var reply redis.Error
 	answered := errors.As(err, &reply)
 	var better error
-	switch t := troubleOf(err); {
-	case t.fault == faultScripting || t.fault == faultCommand && !t.executed:
+	switch t := trouble.Of(err); {
+	case t.Fault == trouble.FaultScripting || t.Fault == trouble.FaultCommand && !t.Executed:
 		role := redis.NewSliceCmd(ctx, "role")
 		if r.do(ctx, role) == nil && len(role.Val()) > 0 && role.Val()[0] == "sentinel" {
-			better = errSentinel
+			better = trouble.ErrSentinel
 		}
-	case t.fault == faultPermission && t.executed, t.fault == faultCommand:
+	case t.Fault == trouble.FaultPermission && t.Executed, t.Fault == trouble.FaultCommand:
 		better = r.runCommands(ctx)
-	case !answered && t.fault == nil && (t.reason == reasonTimeout || t.reason == reasonUnavailable):
+	case !answered && t.Fault == nil && (t.Reason == trouble.Timeout || t.Reason == trouble.Unavailable):
 		// A client that cannot connect learns the cause after the deadline of a batch.
 		better = r.do(ctx, once{redis.NewCmd(ctx, "time")})
-		if better != nil && troubleOf(better).fault == nil {
-			if dialing(better) {
+		if better != nil && trouble.Of(better).Fault == nil {
+			if trouble.Dialing(better) {
 				return better
 			}
 			return fmt.Errorf("%w (%w)", err, errSilent)
@@ -158,7 +147,7 @@ func (r *redisLayer) explain(ctx context.Context, err error) error {
 			r.report.late(time.Since(began), r.deadline)
 		}
 	}
-	if troubleOf(better).fault != nil {
+	if trouble.Of(better).Fault != nil {
 		return better
 	}
 	return err

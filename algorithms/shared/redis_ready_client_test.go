@@ -16,6 +16,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/penstock-go/penstock/algorithms/shared/internal/trouble"
 	"github.com/penstock-go/penstock/internal/redistest"
 )
 
@@ -161,7 +162,7 @@ func (lateRefusal) Process(ctx context.Context, cmd redis.Cmder) error {
 func TestReadySaysWhyTheClientCannotConnect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		err := hurried(t, lateRefusal{}).redis.ready(t.Context())
-		if Reason(err) != reasonUnavailable || !strings.Contains(err.Error(), "refused") || errors.Is(err, errSilent) {
+		if Reason(err) != trouble.Unavailable || !strings.Contains(err.Error(), "refused") || errors.Is(err, errSilent) {
 			t.Errorf("got %v with reason %s, want that the connection is refused", err, Reason(err))
 		}
 	})

@@ -13,6 +13,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/penstock-go/penstock/algorithms/shared/internal/trouble"
 	"github.com/penstock-go/penstock/internal/redistest"
 	"github.com/penstock-go/penstock/lua"
 )
@@ -34,7 +35,7 @@ func wantMisconfigured(t *testing.T, l *Limiter, fault, says, advice string) {
 		t.Errorf("got %v, want the fault %q that says %q and advises %q", err, fault, says, advice)
 		return
 	}
-	if !errors.Is(err, ErrMisconfigured) || Reason(err) != reasonConfiguration || strings.Contains(err.Error(), "probe=") {
+	if !errors.Is(err, ErrMisconfigured) || Reason(err) != trouble.Configuration || strings.Contains(err.Error(), "probe=") {
 		t.Errorf("%v: got reason %q, want ErrMisconfigured, its reason, and no key in its text", err, Reason(err))
 	}
 }
@@ -50,7 +51,7 @@ func luaCommands() (names []string) {
 
 func TestReadyKnowsTheCommandsOfTheScript(t *testing.T) {
 	var names []string
-	for command := range strings.SplitSeq(scriptCommands, ";") {
+	for command := range strings.SplitSeq(trouble.ScriptCommands, ";") {
 		names = append(names, strings.Fields(command)[0])
 	}
 	slices.Sort(names)
@@ -102,7 +103,7 @@ func TestReadyFindsMissingPasswords(t *testing.T) {
 // Ready needs no more permissions than limits do, and leaves nothing behind.
 func TestReady(t *testing.T) {
 	t.Parallel()
-	permissions := append([]string{"~rates:*"}, strings.Fields(commands("+"))...)
+	permissions := append([]string{"~rates:*"}, strings.Fields(trouble.Commands("+"))...)
 	for _, server := range []*redistest.Server{redistest.Start(t), redistest.Start(t, "--rename-command", "SCRIPT", "hidden")} {
 		c := clientWithPermissions(t, server, permissions...)
 		r := newRedis(t, c, &Options{Prefix: "rates"})
@@ -141,9 +142,9 @@ func TestNotReadyForNow(t *testing.T) {
 		want string
 		args []string
 	}{
-		{"READONLY", reasonFailover, []string{"--replicaof", "127.0.0.1", "1"}},
-		{"OOM", reasonCapacity, []string{"--maxmemory", "1"}},
-		{"NOREPLICAS", reasonUnavailable, []string{"--min-replicas-to-write", "1"}},
+		{"READONLY", trouble.Failover, []string{"--replicaof", "127.0.0.1", "1"}},
+		{"OOM", trouble.Capacity, []string{"--maxmemory", "1"}},
+		{"NOREPLICAS", trouble.Unavailable, []string{"--min-replicas-to-write", "1"}},
 	} {
 		t.Run(tt.says, func(t *testing.T) {
 			if tt.says == "NOREPLICAS" {
@@ -160,7 +161,7 @@ func TestNotReadyForNow(t *testing.T) {
 	server.Stop()
 	ctx, cancel := context.WithTimeout(t.Context(), patient)
 	defer cancel()
-	if err := r.redis.ready(ctx); !errors.Is(err, ctx.Err()) || Reason(err) != reasonCancelled || errors.Is(err, ErrMisconfigured) {
+	if err := r.redis.ready(ctx); !errors.Is(err, ctx.Err()) || Reason(err) != trouble.Cancelled || errors.Is(err, ErrMisconfigured) {
 		t.Errorf("got %v with reason %s, want the end of the context", err, Reason(err))
 	}
 }

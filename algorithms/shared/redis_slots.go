@@ -27,6 +27,7 @@ import (
 
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/algorithms/internal/step"
+	"github.com/penstock-go/penstock/algorithms/shared/internal/trouble"
 )
 
 // A redisItem is the part of an item that only the Redis layer uses.
@@ -128,7 +129,7 @@ func (rc *redisCall) run(ctx context.Context) error {
 	began := time.Now()
 	for i := range rc.groups { // a call needs all its masters
 		if g := &rc.groups[i]; g.lane.circuit.stops(g.ours) {
-			return errOpen
+			return trouble.ErrOpen
 		}
 	}
 	if err := rc.runGroup(ctx, 0); err != nil || len(rc.groups) == 1 {
@@ -178,7 +179,7 @@ func (rc *redisCall) runGroup(ctx context.Context, part int) error {
 		}
 	}
 	err := g.lane.submit(ctx, g)
-	if err != nil && troubleOf(err).executed {
+	if err != nil && trouble.Of(err).Executed {
 		for _, it := range g.items {
 			it.perhaps = true
 		}

@@ -13,6 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/algorithms/shared/internal/trouble"
 	"github.com/penstock-go/penstock/internal/redistest"
 )
 
@@ -43,7 +44,7 @@ func TestFailedSlotGivesBackTheOthers(t *testing.T) {
 		redistest.Until(t, "the second slot is asked", func() bool { return hook.Count("{usr=late}") == 1 })
 		cancel()
 	})
-	if err := r.Allow(ctx, checks); !errors.Is(err, errTimeout) {
+	if err := r.Allow(ctx, checks); !errors.Is(err, trouble.ErrTimeout) {
 		t.Fatalf("got %v, want that there is no answer", err)
 	}
 	wg.Wait()
@@ -79,7 +80,7 @@ func TestFailedReturnIsATimeout(t *testing.T) {
 	}
 	redistest.Until(t, "there is a line", func() bool { return len(logged.messages()) > 0 })
 	err, _ := logged.attr(logPrefix+"lost return of units", "error").(error)
-	if Reason(err) != reasonTimeout || r.redis.returns.lost.Load() != 1 {
+	if Reason(err) != trouble.Timeout || r.redis.returns.lost.Load() != 1 {
 		t.Errorf("got %v and %d returns that failed, want one, by a timeout", err, r.redis.returns.lost.Load())
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/algorithms/shared/internal/trouble"
 	"github.com/penstock-go/penstock/internal/logwriter"
 	"github.com/penstock-go/penstock/internal/redistest"
 )
@@ -91,8 +92,8 @@ func TestLinesOfASlowHandler(t *testing.T) {
 		r := newReport(log.slowLogger(func() { time.Sleep(time.Minute) }), false)
 		began := time.Now()
 		for range 2 {
-			r.failed(errTimeout)
-			r.circuitOpened(1, errTimeout, 0)
+			r.failed(trouble.ErrTimeout)
+			r.circuitOpened(1, trouble.ErrTimeout, 0)
 			time.Sleep(5 * time.Second)
 			r.circuitClosed(outageCounts{})
 			time.Sleep(time.Minute)
@@ -133,14 +134,14 @@ func TestPanickingHandler(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := &logRecords{}
 		r := newReport(slog.New(panickingHandler{logHandler: logHandler{log}, handle: logFailure}), false)
-		r.failed(errTimeout)
-		r.circuitOpened(1, errTimeout, 0)
+		r.failed(trouble.ErrTimeout)
+		r.circuitOpened(1, trouble.ErrTimeout, 0)
 		log.wantLines(t, "one line panics", logUnavailable)
 		r.circuitClosed(outageCounts{})
 		log.wantLines(t, "later", logAvailable)
 
 		r = newReport(slog.New(panickingHandler{logHandler: logHandler{log}, enabled: "for all"}), false)
-		r.failed(errTimeout)
+		r.failed(trouble.ErrTimeout)
 		log.wantLines(t, "all lines panic")
 		r.log.Close()
 	})
@@ -153,12 +154,12 @@ func TestCircuitsShareALine(t *testing.T) {
 		log := &logRecords{}
 		r := newReport(log.logger(), true)
 		began := time.Now()
-		r.circuitOpened(1, errTimeout, 0)
+		r.circuitOpened(1, trouble.ErrTimeout, 0)
 		time.Sleep(300 * time.Millisecond)
-		r.lostReturn(errTimeout) // another line
-		r.circuitOpened(2, errUnsent, 0)
+		r.lostReturn(trouble.ErrTimeout) // another line
+		r.circuitOpened(2, trouble.ErrUnsent, 0)
 		time.Sleep(700*time.Millisecond - time.Nanosecond)
-		r.circuitOpened(3, errTimeout, 0)
+		r.circuitOpened(3, trouble.ErrTimeout, 0)
 		log.wantLines(t, "before a second")
 		time.Sleep(time.Nanosecond)
 		log.wantLines(t, "after a second", logUnavailable, logReturn)
@@ -167,7 +168,7 @@ func TestCircuitsShareALine(t *testing.T) {
 		}
 
 		one := newReport(log.logger(), false)
-		one.circuitOpened(1, errTimeout, 0)
+		one.circuitOpened(1, trouble.ErrTimeout, 0)
 		log.wantLines(t, "one server, at once", logUnavailable)
 		if n := log.attr(logUnavailable, "circuits"); n != nil {
 			t.Errorf("got circuits=%v of one server, want no such attribute", n)
@@ -181,10 +182,10 @@ func TestLastLineIsTrue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := &logRecords{}
 		r := newReport(log.logger(), true)
-		r.circuitOpened(1, errTimeout, 0)
+		r.circuitOpened(1, trouble.ErrTimeout, 0)
 		r.circuitClosed(outageCounts{})
-		r.circuitOpened(1, errTimeout, 0)
-		r.circuitOpened(2, errTimeout, 0)
+		r.circuitOpened(1, trouble.ErrTimeout, 0)
+		r.circuitOpened(2, trouble.ErrTimeout, 0)
 		r.log.Close()
 		log.wantLines(t, "at close", logUnavailable, logAvailable, logUnavailable)
 		if n := log.attrOf(2, "circuits"); n != int64(2) {
@@ -200,12 +201,12 @@ func TestCloseWritesLines(t *testing.T) {
 		log := &logRecords{}
 		r := newReport(log.logger(), true)
 		r.log.Close()
-		r.circuitOpened(1, errTimeout, 0)
+		r.circuitOpened(1, trouble.ErrTimeout, 0)
 		time.Sleep(logwriter.TurnsFor)
 		log.wantLines(t, "after close", logUnavailable)
 
 		r = newReport(log.logger(), true)
-		r.circuitOpened(1, errTimeout, 0)
+		r.circuitOpened(1, trouble.ErrTimeout, 0)
 		r.log.Close()
 		r.log.Close()
 		log.wantLines(t, "at close", logUnavailable)
@@ -213,7 +214,7 @@ func TestCloseWritesLines(t *testing.T) {
 
 		hangs := make(chan struct{})
 		r = newReport(log.slowLogger(func() { <-hangs }), true)
-		r.circuitOpened(1, errTimeout, 0)
+		r.circuitOpened(1, trouble.ErrTimeout, 0)
 		if r.log.Close(); time.Since(start) != closesFor {
 			t.Errorf("close took %v with a handler that hangs, want %v", time.Since(start), closesFor)
 		}
@@ -228,7 +229,7 @@ func TestLinesAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log, hangs := &logRecords{}, make(chan struct{})
 		r := newReport(log.slowLogger(func() { <-hangs }), false)
-		r.circuitOpened(1, errTimeout, 0)
+		r.circuitOpened(1, trouble.ErrTimeout, 0)
 		synctest.Wait() // the handler hangs with this line, and all others wait
 		for range maxLines {
 			r.log.Add(slog.LevelInfo, "Redis available")
@@ -243,7 +244,7 @@ func TestLinesAreBounded(t *testing.T) {
 			t.Errorf("got %q, want the first lines", got)
 		}
 		for _, want := range []any{int64(maxLines), nil} {
-			r.circuitOpened(1, errTimeout, 0)
+			r.circuitOpened(1, trouble.ErrTimeout, 0)
 			synctest.Wait()
 			if n := log.attr(logUnavailable, "dropped"); n != want {
 				t.Errorf("the next line says dropped=%v, want %v", n, want)

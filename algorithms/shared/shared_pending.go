@@ -16,13 +16,13 @@
 //
 //	group is    caller      batch     the caller gets        owner of the items
 //	queued      waits       none yet  nothing yet            the caller
-//	queued      leaves      none      errUnsent              the caller
+//	queued      leaves      none      trouble.ErrUnsent              the caller
 //	in flight   waits       in time   the answer             the batch, until the caller
 //	                                                         has received from g.done
-//	in flight   leaves      any       errTimeout; pending    both, see below
-//	in flight   waits       unsent    errUnsent              the caller; the batch only sets
+//	in flight   leaves      any       trouble.ErrTimeout; pending    both, see below
+//	in flight   waits       unsent    trouble.ErrUnsent              the caller; the batch only sets
 //	                                                         g.err, which no code reads
-//	in flight   waits       overdue   errTimeout; pending    both
+//	in flight   waits       overdue   trouble.ErrTimeout; pending    both
 //
 // After an error the call is givenUp: its items go to no other call. While both own
 // the items of a pending call, the batch alone writes item.Answer, item.now and

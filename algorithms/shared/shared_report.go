@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/algorithms/shared/internal/trouble"
 	"github.com/penstock-go/penstock/internal/logwriter"
 )
 
@@ -83,8 +84,8 @@ func newReport(log *slog.Logger, many bool) *report {
 	if many {
 		r.turnsWait = logwriter.TurnsFor
 	}
-	for i := range troubles { // they have all reasons
-		r.errors[troubles[i].reason] = new(atomic.Uint64)
+	for _, reason := range trouble.Reasons() {
+		r.errors[reason] = new(atomic.Uint64)
 	}
 	return r
 }
@@ -92,18 +93,18 @@ func newReport(log *slog.Logger, many bool) *report {
 // failed: a script or a command failed with err, or calls that had waited for too
 // long were not sent, once for all the calls in it.
 func (r *report) failed(err error) {
-	t := troubleOf(err)
-	r.errors[t.reason].Add(1)
+	t := trouble.Of(err)
+	r.errors[t.Reason].Add(1)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
-	case t.reason == reasonConfiguration:
+	case t.Reason == trouble.Configuration:
 		r.wrong.Store(true)
-		r.steadily(&r.misconfigured, slog.LevelError, "Redis misconfigured", "error", brief(err))
-	case t.effect == effectFailure:
-		r.steadily(&r.failures, slog.LevelWarn, "Redis failure", "reason", t.reason, "error", r.explained(brief(err)))
-	case t.reason == reasonInternal && t.effect == effectSuccess: // Redis answers, so no circuit opens
-		r.steadily(&r.scripts, slog.LevelError, "Redis script failure", "error", brief(err))
+		r.steadily(&r.misconfigured, slog.LevelError, "Redis misconfigured", "error", trouble.Brief(err))
+	case t.Effect == trouble.Failure:
+		r.steadily(&r.failures, slog.LevelWarn, "Redis failure", "reason", t.Reason, "error", r.explained(trouble.Brief(err)))
+	case t.Reason == trouble.Internal && t.Effect == trouble.Success: // Redis answers, so no circuit opens
+		r.steadily(&r.scripts, slog.LevelError, "Redis script failure", "error", trouble.Brief(err))
 	}
 }
 
@@ -132,7 +133,7 @@ func (r *report) answered() {
 func (r *report) lostReturn(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.steadily(&r.returns, slog.LevelWarn, "lost return of units", "error", brief(err))
+	r.steadily(&r.returns, slog.LevelWarn, "lost return of units", "error", trouble.Brief(err))
 }
 
 // circuitOpened: Redis, or one of its masters, is bypassed because of err. So
@@ -147,7 +148,7 @@ func (r *report) circuitOpened(open int, err error, excused int64) {
 	if r.held != nil && r.held.Stop() {
 		return // the log still says so
 	}
-	r.log.AddAfter(r.turnsWait, slog.LevelError, "Redis unavailable", "reason", Reason(err), "error", r.explained(brief(err)), "excused", excused)
+	r.log.AddAfter(r.turnsWait, slog.LevelError, "Redis unavailable", "reason", Reason(err), "error", r.explained(trouble.Brief(err)), "excused", excused)
 }
 
 // outageCounts are what the log says of an outage, under the names of outageAttrs.
@@ -212,7 +213,7 @@ func (r *report) late(took, deadline time.Duration) {
 // explained returns err, and if it is a timeout, also how late Redis has answered in
 // the last minute.
 func (r *report) explained(err error) error {
-	if l := r.reply.Load(); l != nil && time.Since(l.at) < lineEvery && Reason(err) == reasonTimeout {
+	if l := r.reply.Load(); l != nil && time.Since(l.at) < lineEvery && Reason(err) == trouble.Timeout {
 		return fmt.Errorf("%w: %s", err, l.text)
 	}
 	return err
@@ -225,7 +226,7 @@ func (r *report) addStats(s *algorithms.Stats) {
 	}
 	s.Redis.ScriptLoads, s.Redis.Excused = r.loads.Load(), r.excused.Load()
 	if cause := r.cause.Load(); cause != nil {
-		s.Fallback.Reason, s.Fallback.Error = Reason(*cause), r.explained(brief(*cause)).Error()
+		s.Fallback.Reason, s.Fallback.Error = Reason(*cause), r.explained(trouble.Brief(*cause)).Error()
 	}
 	s.Redis.Findings = make(map[string]bool, len(findingCodes))
 	r.mu.Lock()

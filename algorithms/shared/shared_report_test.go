@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/algorithms/shared/internal/trouble"
 	"github.com/penstock-go/penstock/internal/logwriter"
 	"github.com/penstock-go/penstock/internal/longtest"
 	"github.com/penstock-go/penstock/internal/redistest"
@@ -65,7 +66,7 @@ func TestScriptThatCannotRunIsLoggedOnce(t *testing.T) {
 			if want := []string{logScript}; !slices.Equal(got, want) {
 				t.Errorf("got log lines %q, want %q", got, want)
 			}
-			if err, _ := log.attr(logScript, "error").(error); Reason(err) != reasonInternal {
+			if err, _ := log.attr(logScript, "error").(error); Reason(err) != trouble.Internal {
 				t.Errorf("got error %v, want Redis's", err)
 			}
 		})
@@ -74,10 +75,10 @@ func TestScriptThatCannotRunIsLoggedOnce(t *testing.T) {
 
 // troublesOfLogs are the kinds of trouble that have lines of their own.
 var troublesOfLogs = map[string]func(*report){
-	logFailure:       func(r *report) { r.failed(errTimeout) },
-	logMisconfigured: func(r *report) { r.failed(said("NOAUTH Authentication required.")) },
-	logScript:        func(r *report) { r.failed(errReply) },
-	logReturn:        func(r *report) { r.lostReturn(errTimeout) },
+	logFailure:       func(r *report) { r.failed(trouble.ErrTimeout) },
+	logMisconfigured: func(r *report) { r.failed(trouble.ScriptError("NOAUTH Authentication required.")) },
+	logScript:        func(r *report) { r.failed(trouble.ErrReply) },
+	logReturn:        func(r *report) { r.lostReturn(trouble.ErrTimeout) },
 }
 
 // Trouble that goes on has a line once a minute, with the number of failures since the
@@ -133,7 +134,7 @@ func TestTroublesHaveLinesOfTheirOwn(t *testing.T) {
 			}
 		}
 		r.failed(algorithms.ErrInvalid) // the caller's fault
-		r.failed(said("WRONGTYPE Operation against a key holding the wrong kind of value"))
+		r.failed(trouble.ScriptError("WRONGTYPE Operation against a key holding the wrong kind of value"))
 		if n := len(log.messages()); n != len(troublesOfLogs) {
 			t.Errorf("got %q, want no line about faults of a caller or of a key", log.messages())
 		}
@@ -148,11 +149,11 @@ func TestLinesOfAnOutage(t *testing.T) {
 		r := newReport(log.logger(), false)
 		for range 2 {
 			for range 3 {
-				r.failed(errTimeout)
+				r.failed(trouble.ErrTimeout)
 			}
-			r.circuitOpened(1, errTimeout, 7)
+			r.circuitOpened(1, trouble.ErrTimeout, 7)
 			time.Sleep(4 * time.Second)
-			r.failed(errTimeout)
+			r.failed(trouble.ErrTimeout)
 			r.circuitClosed(outageCounts{1, 2, 3, 4, 5})
 			log.wantLines(t, "an outage", logFailure, logUnavailable, logAvailable)
 			for key, want := range map[string]any{
@@ -163,7 +164,7 @@ func TestLinesOfAnOutage(t *testing.T) {
 					t.Errorf("%s: got %v, want %v", key, got, want)
 				}
 			}
-			if reason, excused := log.attr(logUnavailable, "reason"), log.attr(logUnavailable, "excused"); reason != reasonTimeout || excused != int64(7) {
+			if reason, excused := log.attr(logUnavailable, "reason"), log.attr(logUnavailable, "excused"); reason != trouble.Timeout || excused != int64(7) {
 				t.Errorf("got reason=%v excused=%v, want the cause, and 7 expiries", reason, excused)
 			}
 			time.Sleep(time.Minute)
@@ -180,9 +181,9 @@ func TestFlappingCircuitHasALineAMinute(t *testing.T) {
 		flap := func(times int) {
 			for range times {
 				for range 5 {
-					r.failed(said("OOM command not allowed when used memory > 'maxmemory'."))
+					r.failed(trouble.ScriptError("OOM command not allowed when used memory > 'maxmemory'."))
 				}
-				r.circuitOpened(1, errTimeout, 0)
+				r.circuitOpened(1, trouble.ErrTimeout, 0)
 				time.Sleep(time.Second)
 				r.circuitClosed(outageCounts{})
 				time.Sleep(time.Second / 2)
@@ -199,7 +200,7 @@ func TestFlappingCircuitHasALineAMinute(t *testing.T) {
 		log.wantLines(t, "almost a minute after the last closing")
 		time.Sleep(time.Second)
 		log.wantLines(t, "a minute after the last closing", logAvailable)
-		r.circuitOpened(1, errTimeout, 0)
+		r.circuitOpened(1, trouble.ErrTimeout, 0)
 		log.wantLines(t, "the next outage", logUnavailable)
 		time.Sleep(time.Hour)
 		r.circuitClosed(outageCounts{})
@@ -213,7 +214,7 @@ func TestClosingCircuitsDoNotFlap(t *testing.T) {
 		log := &logRecords{}
 		r := newReport(log.logger(), true)
 		for i := range 3 {
-			r.circuitOpened(1+i, errTimeout, 0)
+			r.circuitOpened(1+i, trouble.ErrTimeout, 0)
 		}
 		for range 3 {
 			time.Sleep(2 * logwriter.TurnsFor)
@@ -232,7 +233,7 @@ func TestLinesSayHowLateRedisAnswers(t *testing.T) {
 			ago  time.Duration
 			err  error
 			says bool
-		}{{0, errTimeout, true}, {59 * time.Second, errUnsent, true}, {lineEvery, errTimeout, false}, {0, errRefused, false}} {
+		}{{0, trouble.ErrTimeout, true}, {59 * time.Second, trouble.ErrUnsent, true}, {lineEvery, trouble.ErrTimeout, false}, {0, errRefused, false}} {
 			log := &logRecords{}
 			r := newReport(log.logger(), false)
 			r.late(80*time.Millisecond, 50*time.Millisecond)
@@ -255,7 +256,7 @@ func TestEndOfAMisconfiguration(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := &logRecords{}
 		r := newReport(log.logger(), false)
-		wrong := said("NOPERM this user has no permissions to run the 'get' command")
+		wrong := trouble.ScriptError("NOPERM this user has no permissions to run the 'get' command")
 		r.answered()
 		log.wantLines(t, "a Redis that was never misconfigured")
 		for range 4 {
@@ -264,7 +265,7 @@ func TestEndOfAMisconfiguration(t *testing.T) {
 		log.wantLines(t, "a misconfiguration", logMisconfigured)
 		time.Sleep(quietFor - time.Nanosecond)
 		r.answered()
-		r.failed(errTimeout)
+		r.failed(trouble.ErrTimeout)
 		log.wantLines(t, "before ten seconds", logFailure)
 		time.Sleep(time.Nanosecond)
 		r.answered()
@@ -274,14 +275,14 @@ func TestEndOfAMisconfiguration(t *testing.T) {
 			t.Errorf("got suppressed=%v, want 3", n)
 		}
 		time.Sleep(quietFor)
-		r.failed(errTimeout)
+		r.failed(trouble.ErrTimeout)
 		r.failed(wrong)
 		log.wantLines(t, "the next troubles", logFailure, logMisconfigured)
 		if n := log.attr(logMisconfigured, "suppressed"); n != int64(0) {
 			t.Errorf("got suppressed=%v after the end of a misconfiguration, want 0", n)
 		}
 		time.Sleep(time.Hour)
-		r.failed(errTimeout)
+		r.failed(trouble.ErrTimeout)
 		log.wantLines(t, "a failure of a Redis that is not asked for an hour", logFailure)
 		r.answered()
 		log.wantLines(t, "the end that shows an hour later", logConfigured)
@@ -347,7 +348,7 @@ func TestCloseWritesTheLineThatWaits(t *testing.T) {
 		log := &logRecords{}
 		r := newReport(log.logger(), false)
 		for range 2 {
-			r.circuitOpened(1, errTimeout, 0)
+			r.circuitOpened(1, trouble.ErrTimeout, 0)
 			time.Sleep(time.Second)
 			r.circuitClosed(outageCounts{})
 		}

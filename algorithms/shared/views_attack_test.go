@@ -15,6 +15,7 @@ import (
 
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/algorithms/internal/step"
+	"github.com/penstock-go/penstock/algorithms/shared/internal/trouble"
 )
 
 // A slowLink is the link of one instance to a store: it delays, and loses requests and replies.
@@ -43,7 +44,7 @@ func (l *slowLink) allow(ctx context.Context, c *call) error {
 	}
 	if unsent || unanswered {
 		time.Sleep(50 * time.Millisecond)
-		return errTimeout
+		return trouble.ErrTimeout
 	}
 	return nil
 }

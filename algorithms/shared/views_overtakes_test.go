@@ -10,6 +10,7 @@ import (
 
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/algorithms/internal/step"
+	"github.com/penstock-go/penstock/algorithms/shared/internal/trouble"
 )
 
 // A settlement that runs while a denial is on its way ends that denial, too.
@@ -147,7 +148,7 @@ func TestReturnsThatWaitForAChargeEnd(t *testing.T) {
 		}
 		v.close()
 	})
-	for _, fails := range []error{errTimeout, errOpen} {
+	for _, fails := range []error{trouble.ErrTimeout, trouble.ErrOpen} {
 		synctest.Test(t, func(t *testing.T) {
 			v, back, ends := chargeUnderWay(lateTakes{newStateStore(), fails}, limit)
 			if giveBack(t, t.Context(), v, back); !time.Now().Equal(ends) {
