@@ -20,13 +20,12 @@
 //
 //	| file                | subject                                          |
 //	|---------------------|--------------------------------------------------|
-//	| fallback_circuit.go | when a master is bypassed                        |
 //	| fallback_local.go   | calls that the memory answers                    |
 //	| fallback_settle.go  | settlements                                      |
 //	| fallback_ledger.go  | units that were admitted without the primary     |
 //	| fallback_returns.go | units that came back without the primary         |
 //	| fallback_tend.go    | the goroutine: beats, probes and hand-backs      |
-//	| shared_pending.go   | calls that Redis may execute later               |
+//	| shared_overdue.go   | calls that Redis may execute later               |
 //
 // The bound. The memory admits only a share of each limit: of N live instances,
 // one Nth. When the primary is back, it receives the units that the memory has
@@ -65,6 +64,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/algorithms/shared/internal/circuit"
 )
 
 // A primary is the limiter that all instances share. Its allow keeps a
@@ -84,7 +84,7 @@ type primary interface {
 
 	// probeKey returns a key that begins with text and that the master of a
 	// circuit has. If there is none, the circuit is not used any more.
-	probeKey(c *circuit, text string) (key string, ok bool)
+	probeKey(c *circuit.Circuit, text string) (key string, ok bool)
 
 	// giveBackUnits returns what items have charged, or keeps the Returns.
 	giveBackUnits(charged []*item)
@@ -100,7 +100,7 @@ type fallback struct {
 	memory   algorithms.Limiter
 	views    *views // nil if off
 	returns  *returns
-	circuits *circuits
+	circuits *circuit.Circuits
 	report   *report
 
 	deadline time.Duration
@@ -126,7 +126,7 @@ type fallback struct {
 
 // newFallback returns a fallback from p to memory. The options are valid and
 // have their defaults.
-func newFallback(p primary, memory algorithms.Limiter, cs *circuits, vs *views, kept *returns, o *Options, r *report) *fallback {
+func newFallback(p primary, memory algorithms.Limiter, cs *circuit.Circuits, vs *views, kept *returns, o *Options, r *report) *fallback {
 	f := &fallback{
 		primary: p, memory: memory, circuits: cs, views: vs, returns: kept, report: r,
 		deadline: o.Deadline, percent: int64(o.Share),
@@ -140,7 +140,7 @@ func newFallback(p primary, memory algorithms.Limiter, cs *circuits, vs *views, 
 	f.now = func() int64 { return clock().UnixMicro() }
 	f.instances.Store(int64(max(1, o.Instances)))
 	f.closing, f.cancel = context.WithCancel(context.Background())
-	cs.turned = f.turned
+	cs.Turned = f.turned
 	f.tending.Go(f.tend)
 	return f
 }
@@ -155,15 +155,15 @@ func (f *fallback) allow(ctx context.Context, c *call) error {
 	if cause == nil {
 		return nil
 	}
-	if c.group == nil {
+	if !c.isOverdue() {
 		f.doubt(c, cause) // no reply will come
 	}
 	err := callersFault(ctx, cause)
 	if err == nil {
 		err = f.decide(ctx, c, cause)
 	}
-	if c.group != nil {
-		c.decided(err == nil && c.proceeds(), f.pendingEnded)
+	if c.isOverdue() {
+		c.decided(err == nil && c.proceeds(), func(admitted bool) { f.settled(c, admitted) })
 	}
 	return err
 }
@@ -180,8 +180,8 @@ func callersFault(ctx context.Context, err error) error {
 // ready returns nil if the primary can decide, and otherwise the reason. It
 // asks nothing while a circuit is open.
 func (f *fallback) ready(ctx context.Context) error {
-	if c, _ := f.circuits.openNow(); c != nil {
-		return notReady(*c.cause.Load())
+	if c, _ := f.circuits.OpenNow(); c != nil {
+		return notReady(c.Cause())
 	}
 	return f.primary.ready(ctx)
 }
@@ -211,12 +211,12 @@ func (f *fallback) close() {
 
 func (f *fallback) addStats(s *algorithms.Stats) {
 	b := &s.Fallback
-	_, b.Open = f.circuits.openNow()
+	_, b.Open = f.circuits.OpenNow()
 	b.Share = fmt.Sprintf("1/%d", max(1, f.instances.Load()))
 	if f.percent > 0 {
 		b.Share = fmt.Sprintf("%d %%", f.percent)
 	}
-	b.Trips, b.Instances = f.circuits.trips.Load(), int(f.instances.Load())
+	b.Trips, b.Instances = f.circuits.Trips.Load(), int(f.instances.Load())
 	b.Local, b.Passed, b.Refused = f.stats.local.Load(), f.stats.passed.Load(), f.stats.refused.Load()
 	b.Owed, b.HandedBack, b.Lost = f.owed.len(), f.stats.handedBack.Load(), f.stats.lost.Load()
 	b.Unknown = f.stats.unknown.Load()

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/algorithms/shared/internal/circuit"
 	"github.com/penstock-go/penstock/algorithms/shared/internal/trouble"
 )
 
@@ -33,14 +34,14 @@ func (m *masters) of(key string) *fakePrimary {
 
 func (m *masters) allow(ctx context.Context, c *call) error {
 	for i := range c.items {
-		if m.of(c.items[i].Key.Text).circuit.stops(c.ours) {
+		if m.of(c.items[i].Key.Text).circuit.Stops(c.ours) {
 			return trouble.ErrOpen
 		}
 	}
 	return m.of(c.items[0].Key.Text).allow(ctx, c)
 }
 
-func (m *masters) probeKey(c *circuit, text string) (string, bool) {
+func (m *masters) probeKey(c *circuit.Circuit, text string) (string, bool) {
 	if c == m.second.circuit {
 		return "b" + text, !m.gone.Load()
 	}
@@ -53,7 +54,7 @@ func newMasters(t *testing.T) (*world, *masters) {
 	w := &world{t: t, shared: newFakePrimary(), memory: newMemory()}
 	m := &masters{fakePrimary: w.shared, second: &fakePrimary{store: w.shared.store, deadline: defaultDeadline}}
 	w.start(m, nil)
-	m.second.circuit = w.fallback.circuits.add()
+	m.second.circuit = w.fallback.circuits.Add()
 	return w, m
 }
 
@@ -61,7 +62,7 @@ func newMasters(t *testing.T) (*world, *masters) {
 func (w *world) opens(p *fakePrimary, key string) {
 	w.t.Helper()
 	p.fails(errRefused)
-	for !p.circuit.open.Load() {
+	for !p.circuit.Open() {
 		w.take(key, hourly, 1)
 		time.Sleep(defaultDeadline)
 	}

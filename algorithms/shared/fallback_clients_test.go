@@ -10,6 +10,7 @@ import (
 
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/algorithms/internal/step"
+	"github.com/penstock-go/penstock/algorithms/shared/internal/circuit"
 )
 
 // outage makes the primary refuse all calls for some time.
@@ -51,7 +52,7 @@ func TestFallbackSparesCompliantClients(t *testing.T) {
 							t.Fatalf("after %v: %+v without any outage: the client is not compliant", time.Since(start), d)
 						}
 						d := w.take("usr=1", l, 1)
-						end := from + outage + 2*steadyPause + handBackEvery
+						end := from + outage + 2*circuit.SteadyPause + handBackEvery
 						if at := time.Since(start); !d.Allowed && (at < from+outage || at > end+late) {
 							t.Fatalf("after %v: denied (%+v), open is %v", at, d, w.stats().Open)
 						}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/algorithms/internal/step"
+	"github.com/penstock-go/penstock/algorithms/shared/internal/circuit"
 )
 
 var errReadonly = errors.New("READONLY You can't write against a read only replica")
@@ -66,9 +67,9 @@ func TestFallbackHandBackFails(t *testing.T) {
 				time.Sleep(5 * time.Second)
 				got, lost := w.stats(), uint64(0)
 				if tt.lost {
-					lost = 7 + tripAfter
+					lost = 7 + circuit.TripAfter
 				}
-				if got.Open > 0 || got.Lost != lost || got.HandedBack+got.Lost != 7+tripAfter || got.Owed != 0 || got.Unknown != 0 {
+				if got.Open > 0 || got.Lost != lost || got.HandedBack+got.Lost != 7+circuit.TripAfter || got.Owed != 0 || got.Unknown != 0 {
 					t.Errorf("got %+v, want it closed, and %d units lost", got, lost)
 				}
 				if n := used(t, w.shared.store, "usr=1", l); n != 0 == tt.lost {
@@ -94,7 +95,7 @@ func TestFallbackHandBackWaits(t *testing.T) {
 			w.take(fmt.Sprint("usr=", i), hourly, 1)
 		}
 		w.recovers()
-		if got := w.stats(); got.Owed != 1 || got.HandedBack != others+tripAfter {
+		if got := w.stats(); got.Owed != 1 || got.HandedBack != others+circuit.TripAfter {
 			t.Errorf("got %+v, want one key owed, and the %d others handed back", got, others)
 		}
 		for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
@@ -134,7 +135,7 @@ type choosy struct {
 }
 
 func (p *choosy) allow(ctx context.Context, c *call) error {
-	if c.items[0].Op == step.Backfill && c.items[0].Key.Text == "usr=refused" && p.refuses.Load() && !p.circuit.stops(c.ours) {
+	if c.items[0].Op == step.Backfill && c.items[0].Key.Text == "usr=refused" && p.refuses.Load() && !p.circuit.Stops(c.ours) {
 		p.note(c)
 		return errReadonly
 	}
@@ -157,7 +158,7 @@ func TestFallbackHandBackFailsInPart(t *testing.T) {
 			w.take(fmt.Sprint("dead=", i), hourly, 1)
 		}
 		w.recovers()
-		if got := w.stats(); got.Lost != 0 || got.HandedBack != 3*keys+tripAfter || got.Owed != keys {
+		if got := w.stats(); got.Lost != 0 || got.HandedBack != 3*keys+circuit.TripAfter || got.Owed != keys {
 			t.Errorf("got %+v, want the %d keys of the dead shard owed, and no others", got, keys)
 		}
 		for i := range keys {
@@ -179,8 +180,8 @@ func TestFallbackHandBackPassesBypassedMasters(t *testing.T) {
 		w := &world{t: t, shared: newFakePrimary(), memory: newMemory()}
 		dead := &fakePrimary{store: w.shared.store, deadline: defaultDeadline}
 		w.start(deadShard{w.shared, dead}, nil)
-		dead.circuit = w.fallback.circuits.add()
-		dead.circuit.open.Store(true)
+		dead.circuit = w.fallback.circuits.Add()
+		w.bypass(dead.circuit)
 		const keys = 50 * handBackKeys
 		w.trip()
 		for i := range keys {
@@ -188,12 +189,15 @@ func TestFallbackHandBackPassesBypassedMasters(t *testing.T) {
 		}
 		w.take("usr=1", hourly, 1)
 		w.recovers()
-		if got := w.stats(); got.HandedBack != 1+tripAfter || got.Owed != keys {
+		if got := w.stats(); got.HandedBack != 1+circuit.TripAfter || got.Owed != keys {
 			t.Errorf("got %+v, want the %d keys of the bypassed master owed, and no others", got, keys)
 		}
-		dead.circuit.open.Store(false)
+		w.fallback.circuits.Turned = nil // no goroutine probes this master
+		if !dead.circuit.Try(func() error { return nil }) {
+			t.Fatal("the master is bypassed after a probe that succeeded")
+		}
 		time.Sleep(bypassedFor + 2*handBackEvery)
-		if got := w.stats(); got.HandedBack != keys+1+tripAfter || got.Owed != 0 {
+		if got := w.stats(); got.HandedBack != keys+1+circuit.TripAfter || got.Owed != 0 {
 			t.Errorf("got %+v, want nothing owed once the master is back", got)
 		}
 	})
@@ -244,4 +248,16 @@ func heldAtClosing(t *testing.T, l algorithms.Limit, outage time.Duration) int64
 		time.Sleep(time.Millisecond)
 	}
 	return used(t, w.shared.store, "usr=1", l)
+}
+
+// bypass opens the circuit of a master that no goroutine probes.
+func (w *world) bypass(c *circuit.Circuit) {
+	turned := w.fallback.circuits.Turned
+	w.fallback.circuits.Turned = nil
+	for range circuit.TripAfter {
+		end, _ := c.Begin()
+		time.Sleep(defaultDeadline)
+		end(errRefused)
+	}
+	w.fallback.circuits.Turned = turned
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/algorithms/shared/internal/circuit"
 )
 
 // After an outage the primary holds at least the units that it would hold if it had decided every call, and at most as
@@ -130,8 +131,8 @@ func TestFallbackHandsBackOnce(t *testing.T) {
 				}
 			}
 			// The calls that tripped the circuit were refused, and so not executed.
-			if got := w.stats().HandedBack; got != 3*(10+tripAfter) {
-				t.Errorf("%v: handed back %d units, want %d", l, got, 3*(10+tripAfter))
+			if got := w.stats().HandedBack; got != 3*(10+circuit.TripAfter) {
+				t.Errorf("%v: handed back %d units, want %d", l, got, 3*(10+circuit.TripAfter))
 			}
 		})
 	}
@@ -150,7 +151,7 @@ func TestFallbackDoesNotChargeTwice(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t, nil)
 				trouble(w.shared)
-				for range tripAfter - 1 {
+				for range circuit.TripAfter - 1 {
 					w.take("usr=1", l, 1)
 				}
 				w.shared.fails(nil)
@@ -158,8 +159,8 @@ func TestFallbackDoesNotChargeTwice(t *testing.T) {
 				if got := w.stats(); got.Owed != 0 || got.HandedBack != 0 {
 					t.Errorf("%v, %s: got %+v, want nothing handed back", l, name, got)
 				}
-				if got := w.localUse("usr=1", l); got != tripAfter-1 {
-					t.Errorf("%v, %s: %d are in use locally, want %d", l, name, got, tripAfter-1)
+				if got := w.localUse("usr=1", l); got != circuit.TripAfter-1 {
+					t.Errorf("%v, %s: %d are in use locally, want %d", l, name, got, circuit.TripAfter-1)
 				}
 			})
 		}

@@ -189,9 +189,5 @@ func (d *debt) add(units, now int64) { d.state = d.counts.Force(d.counts.At(d.st
 
 // call returns the call that charges units of the debt.
 func (d *debt) call(units int64) *call {
-	c := getCall(1)
-	it := &c.items[0]
-	*it = item{Item: step.Item{Key: d.key, Limit: d.whole, Op: step.Backfill, Cost: units}}
-	_ = c.add(it) // a settlement alone is a valid call
-	return c
+	return lone(step.Item{Key: d.key, Limit: d.whole, Op: step.Backfill, Cost: units})
 }

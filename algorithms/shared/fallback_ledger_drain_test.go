@@ -13,6 +13,7 @@ import (
 
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/algorithms/internal/step"
+	"github.com/penstock-go/penstock/algorithms/shared/internal/circuit"
 )
 
 // The example at the head of fallback_ledger.go.
@@ -237,7 +238,7 @@ func TestDrainedDebtsDelayNone(t *testing.T) {
 				t.Errorf("key %d: the primary holds %d after the outage, want 1", i, got)
 			}
 		}
-		if got := w.stats(); got.Owed != 0 || got.HandedBack != others+tripAfter {
+		if got := w.stats(); got.Owed != 0 || got.HandedBack != others+circuit.TripAfter {
 			t.Errorf("got %+v, want nothing owed", got)
 		}
 	})

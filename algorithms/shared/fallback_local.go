@@ -76,8 +76,8 @@ func (f *fallback) record(p *part) {
 		charged := it.decision.Receipt.Units() > 0 || p.checks[j].Op == algorithms.Force && it.decision.Source == algorithms.Local
 		switch owed := charged && it.Cost > 0 && it.Limit.Row.Owed; {
 		case !owed:
-			it.perhaps = false
-		case it.perhaps:
+			it.fate = 0
+		case it.fate == fateUnknown:
 			f.stats.unknown.Add(it.Cost)
 		default:
 			f.owed.record(it, p.checks[j].Limit.Step(), now)
@@ -89,32 +89,30 @@ func (f *fallback) record(p *part) {
 // reply will say it.
 func (f *fallback) doubt(c *call, cause error) {
 	for i := range c.items {
-		if it := &c.items[i]; it.perhaps {
+		if it := &c.items[i]; it.fate == fateUnknown {
 			f.returns.doubt(it, cause)
 		}
 	}
 }
 
-// pendingEnded receives a group that has ended after its call was decided: see
-// shared_pending.go.
-func (f *fallback) pendingEnded(g *group, admitted bool) {
-	if g.items[0].Op.Settles() && g.err != nil {
-		for _, it := range g.items {
-			if it.returnsShared() {
-				f.returns.failed(it, g.err)
-			}
-		}
-	}
-	if g.err != nil && trouble.Of(g.err).Executed { // no reply will say it
-		for _, it := range g.items {
-			f.returns.doubt(it, g.err)
-		}
-		return
-	}
+// settled acts on an overdue group that has settled after its call was decided: see
+// shared_overdue.go.
+func (f *fallback) settled(c *call, admitted bool) {
 	var back []*item
-	for _, it := range g.items {
-		charged := g.err == nil && (it.Answer.Charged || it.Op == step.Force)
-		if admitted && it.perhaps {
+	for i := range c.items {
+		it := &c.items[i]
+		if it.part != c.part {
+			continue
+		}
+		if c.err != nil && it.returnsShared() {
+			f.returns.failed(it, c.err)
+		}
+		if c.err != nil && trouble.Of(c.err).Executed { // no reply will say it
+			f.returns.doubt(it, c.err)
+			continue
+		}
+		charged := c.err == nil && (it.Answer.Charged || it.Op == step.Force)
+		if admitted && it.fate == fateUnknown {
 			f.stats.unknown.Add(-it.Cost)
 			if !charged {
 				f.stats.lost.Add(uint64(it.Cost))

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/algorithms/shared/internal/circuit"
 )
 
 // lateLimit is a limit whose units do not come back in a test.
@@ -124,7 +125,7 @@ var lateCalls = map[string]lateCall{
 	},
 }
 
-// Each row of the table in shared_pending.go, in each order.
+// Each row of the table in shared_overdue.go, in each order.
 func TestLateCalls(t *testing.T) {
 	for name, tt := range lateCalls {
 		for said, reply := range lateReplies {
@@ -265,7 +266,7 @@ func TestLateCallsConcurrently(t *testing.T) {
 	const callers, calls = 20, 30
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, nil)
-		w.shared.circuit.breaker = newCircuits(time.Hour).add().breaker // it never opens
+		w.shared.circuit = circuit.New(time.Hour).Add() // it never opens
 		w.shared.hangs()
 		w.shared.onOverdue = func(c *call) { go w.shared.reply(c, nil) }
 		wide := algorithms.FixedWindow(1_000_000, 9_000*time.Hour)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/algorithms/internal/step"
+	"github.com/penstock-go/penstock/algorithms/shared/internal/circuit"
 	"github.com/penstock-go/penstock/algorithms/shared/internal/trouble"
 )
 
@@ -37,7 +38,7 @@ func (s *stateStore) allow(_ context.Context, c *call) error {
 	s.execute(c)
 	for i := range c.items {
 		it := &c.items[i]
-		it.decide(it.now, algorithms.Shared)
+		it.decide(it.Now, algorithms.Shared)
 	}
 	return nil
 }
@@ -56,10 +57,10 @@ func (s *stateStore) execute(c *call) {
 	c.steps.Decide(now, func(*step.Item) bool { return true })
 	for i := range c.items {
 		it := &c.items[i]
-		if it.Home == &it.Item && it.Held.Dirty {
+		if it.Home == &it.Item.Item && it.Held.Dirty {
 			s.states[it.Key.Clone()] = it.Held.State
 		}
-		it.now = now
+		it.Now = now
 	}
 }
 
@@ -68,7 +69,7 @@ func (s *stateStore) execute(c *call) {
 // leaves the group of a call that it has given up.
 type fakePrimary struct {
 	store    *Limiter // over a stateStore: what the primary holds, for tests
-	circuit  *circuit
+	circuit  *circuit.Circuit
 	deadline time.Duration
 
 	bypasses func(*call) bool // calls of a master whose circuit is open; nil: none
@@ -94,13 +95,13 @@ func newFakePrimary() *fakePrimary {
 }
 
 func (p *fakePrimary) allow(ctx context.Context, c *call) error {
-	if p.circuit.stops(c.ours) || p.bypasses != nil && p.bypasses(c) {
+	if p.circuit.Stops(c.ours) || p.bypasses != nil && p.bypasses(c) {
 		return trouble.ErrOpen
 	}
 	end := func(error) {}
 	if !c.ours {
 		var err error
-		if end, err = p.circuit.begin(); err != nil {
+		if end, err = p.circuit.Begin(); err != nil {
 			return err
 		}
 	}
@@ -124,12 +125,12 @@ func (p *fakePrimary) decide(ctx context.Context, c *call) error {
 	if err == nil {
 		return p.store.top.allow(ctx, c)
 	}
-	c.givenUp = true
+	defer c.fail()
 	if !trouble.Of(trouble.AsTimeout(err)).Executed {
 		return err
 	}
 	for i := range c.items {
-		c.items[i].perhaps = true
+		c.items[i].fate = fateUnknown
 	}
 	if ctx.Err() != nil {
 		p.leave(c)
@@ -139,13 +140,13 @@ func (p *fakePrimary) decide(ctx context.Context, c *call) error {
 
 // leave gives up a call that the primary may still execute.
 func (p *fakePrimary) leave(c *call) {
-	g := &group{call: c, abandoned: true}
 	for i := range c.items {
-		if it := &c.items[i]; it.Limit.Row.Refill != step.Never && !it.Dropped {
-			g.items = append(g.items, it)
+		it := &c.items[i]
+		if it.part = 0; it.Limit.Row.Refill == step.Never || it.Dropped {
+			it.part = noPart
 		}
 	}
-	c.group = g
+	c.goesOn(0)
 	p.mu.Lock()
 	p.overdue = append(p.overdue, c)
 	first := p.onOverdue
@@ -164,8 +165,7 @@ func (p *fakePrimary) reply(c *call, err error) {
 	if err == nil {
 		p.store.top.(*stateStore).execute(c)
 	}
-	c.group.err = err
-	c.groupEnded(c.group)
+	c.Settled(err)
 }
 
 // replyAll ends all calls that were given up.
@@ -200,7 +200,7 @@ func (p *fakePrimary) note(c *call) (trouble func(context.Context) error) {
 
 func (p *fakePrimary) ready(context.Context) error { return nil }
 
-func (p *fakePrimary) probeKey(_ *circuit, text string) (string, bool) { return text, true }
+func (p *fakePrimary) probeKey(_ *circuit.Circuit, text string) (string, bool) { return text, true }
 
 // giveBackUnits returns what items have charged, at once.
 func (p *fakePrimary) giveBackUnits(charged []*item) {
@@ -218,7 +218,7 @@ func (p *fakePrimary) giveBackUnits(charged []*item) {
 }
 
 func (p *fakePrimary) beat(context.Context, string) (int64, error) {
-	if p.circuit.open.Load() {
+	if p.circuit.Open() {
 		return 0, trouble.ErrOpen
 	}
 	p.mu.Lock()
@@ -228,7 +228,7 @@ func (p *fakePrimary) beat(context.Context, string) (int64, error) {
 }
 
 func (p *fakePrimary) retire(context.Context, string) error {
-	if p.circuit.open.Load() {
+	if p.circuit.Open() {
 		return trouble.ErrOpen
 	}
 	p.mu.Lock()

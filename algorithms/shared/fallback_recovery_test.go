@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/algorithms/shared/internal/circuit"
 )
 
 // hourly is a limit that these tests never spend.
@@ -59,7 +60,7 @@ func TestFallbackRecovers(t *testing.T) {
 					t.Errorf("got the log %q, want opened, closed", got)
 				}
 				// The call that opened the circuit is decided at the same time.
-				want := w.stats().Local - tripAfter
+				want := w.stats().Local - circuit.TripAfter
 				if got, ok := w.log.attr(logAvailable, "decided_locally").(uint64); !ok || got < want || got > want+1 {
 					t.Errorf("logged %v decided locally, want the %d since the circuit opened", got, want)
 				}
@@ -86,7 +87,7 @@ func TestFallbackProbesEverySecond(t *testing.T) {
 				t.Fatalf("got %d probes in 5 s, want 5", len(at))
 			}
 			fifth = append(fifth, at[4].Sub(last))
-			for i, pause := range []time.Duration{firstPause, 2 * firstPause, time.Second, time.Second, time.Second} {
+			for i, pause := range []time.Duration{circuit.FirstPause, 2 * circuit.FirstPause, time.Second, time.Second, time.Second} {
 				if got := at[i].Sub(last); got > pause || got < pause-pause/10 {
 					t.Errorf("probe %d: got a pause of %v, want %v, less up to a tenth", i+1, got, pause)
 				}
@@ -114,8 +115,8 @@ func TestFallbackPausesStayShort(t *testing.T) {
 			for w.stats().Open > 0 {
 				time.Sleep(time.Millisecond)
 			}
-			if got := time.Since(opened); got > firstPause+2*time.Millisecond || got < firstPause-firstPause/10 {
-				t.Errorf("opening %d: closed after %v, want %v, less up to a tenth", i+1, got, firstPause)
+			if got := time.Since(opened); got > circuit.FirstPause+2*time.Millisecond || got < circuit.FirstPause-circuit.FirstPause/10 {
+				t.Errorf("opening %d: closed after %v, want %v, less up to a tenth", i+1, got, circuit.FirstPause)
 			}
 		}
 		if got := w.stats().Trips; got != 20 {
@@ -123,9 +124,9 @@ func TestFallbackPausesStayShort(t *testing.T) {
 		}
 	})
 	for n := range 100 {
-		longest := []time.Duration{firstPause, 2 * firstPause, steadyPause}[min(n, 2)]
+		longest := []time.Duration{circuit.FirstPause, 2 * circuit.FirstPause, circuit.SteadyPause}[min(n, 2)]
 		for range 100 {
-			if got := pause(n); got > longest || got <= longest-longest/10 {
+			if got := circuit.Pause(n); got > longest || got <= longest-longest/10 {
 				t.Fatalf("got a pause of %v before probe %d, want %v, less up to a tenth", got, n+1, longest)
 			}
 		}
@@ -175,7 +176,7 @@ func TestFallbackDeadline(t *testing.T) {
 		w.shared.hangs()
 		for i := range 10 {
 			want := 20 * time.Millisecond
-			if i >= tripAfter {
+			if i >= circuit.TripAfter {
 				want = 0
 			}
 			start := time.Now()
@@ -264,7 +265,7 @@ func TestFallbackPanics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, nil)
 		w.shared.troubled(func(context.Context) error { panic("primary") })
-		for i := range tripAfter {
+		for i := range circuit.TripAfter {
 			func() {
 				defer func() {
 					if got := recover(); got != "primary" {
@@ -277,7 +278,7 @@ func TestFallbackPanics(t *testing.T) {
 		}
 		w.shared.fails(errRefused)
 		if d := w.take("usr=1", hourly, 1); d.Source != algorithms.Local || w.stats().Open == 0 {
-			t.Errorf("after %d panics: got %v, want an open circuit", tripAfter, d.Source)
+			t.Errorf("after %d panics: got %v, want an open circuit", circuit.TripAfter, d.Source)
 		}
 	})
 }

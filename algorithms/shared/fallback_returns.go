@@ -158,9 +158,5 @@ func (k *returns) len() int {
 
 // call returns the call that makes the Return.
 func (one *keptReturn) call() *call {
-	c := getCall(1)
-	it := &c.items[0]
-	*it = item{Item: step.Item{Key: one.key, Limit: one.limit, Op: step.Return, Cost: one.cost, Receipt: one.receipt}}
-	_ = c.add(it) // a settlement alone is a valid call
-	return c
+	return lone(step.Item{Key: one.key, Limit: one.limit, Op: step.Return, Cost: one.cost, Receipt: one.receipt})
 }

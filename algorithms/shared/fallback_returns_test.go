@@ -12,6 +12,8 @@ import (
 
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/algorithms/internal/step"
+	"github.com/penstock-go/penstock/algorithms/shared/internal/batch"
+	"github.com/penstock-go/penstock/algorithms/shared/internal/circuit"
 )
 
 // Each row of the table in fallback_returns.go. A Return that is kept is executed
@@ -68,8 +70,8 @@ func TestReturnsPrecedeTheFirstCall(t *testing.T) {
 				taken = append(taken, w.take("usr=1", l, 1))
 			}
 			w.trip()
-			waiting, turned := -1, w.shared.circuit.all.turned
-			w.shared.circuit.all.turned = func(c *circuit, open bool) {
+			waiting, turned := -1, w.fallback.circuits.Turned
+			w.fallback.circuits.Turned = func(c *circuit.Circuit, open bool) {
 				waiting = w.stats().Returns // no call has met the closed circuit yet
 				turned(c, open)
 			}
@@ -151,7 +153,7 @@ func TestTakesWithoutAnAnswerComeBack(t *testing.T) {
 // without room count as lost.
 func TestKeptReturnsAreBounded(t *testing.T) {
 	k, l := newReturns(newReport(new(logRecords).logger(), false)), algorithms.FixedWindow(10, time.Hour)
-	it := item{Item: step.Item{Key: step.Key{Policy: "p"}, Limit: *l.Step(), Op: step.Return, Cost: 1, Receipt: step.Receipt{Units: 1}}}
+	it := item{Item: batch.Item{Item: step.Item{Key: step.Key{Policy: "p"}, Limit: *l.Step(), Op: step.Return, Cost: 1, Receipt: step.Receipt{Units: 1}}}}
 	for i := range maxReturns + 1 {
 		it.Key.Text = fmt.Sprint("usr=", i)
 		if kept := k.failed(&it, errRefused); kept != (i < maxReturns) {

@@ -77,11 +77,11 @@ func (f *fallback) settleShared(ctx context.Context, c *call) error {
 	for i := range c.items {
 		it := &c.items[i]
 		switch {
-		case it.settled:
-			it.decide(it.now, algorithms.Shared)
+		case it.fate == fateSettled:
+			it.decide(it.Now, algorithms.Shared)
 			continue
 		case it.returnsShared():
-			if c.isPending(it) || f.returns.failed(it, cause) {
+			if c.isOverdue() && it.part == c.part || f.returns.failed(it, cause) {
 				it.handOver()
 				continue
 			}
@@ -101,8 +101,8 @@ func (f *fallback) settleShared(ctx context.Context, c *call) error {
 	if answered {
 		f.record(&forces)
 	}
-	if c.group != nil {
-		c.decided(answered, f.pendingEnded)
+	if c.isOverdue() {
+		c.decided(answered, func(admitted bool) { f.settled(c, admitted) })
 	}
 	return errors.Join(failed, err)
 }

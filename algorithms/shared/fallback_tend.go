@@ -34,6 +34,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/algorithms/shared/internal/circuit"
 	"github.com/penstock-go/penstock/algorithms/shared/internal/trouble"
 )
 
@@ -74,11 +75,11 @@ func (f *fallback) tend() {
 
 // turned reports an opening or a closing of a circuit, before any call meets it,
 // and starts the probes of an open one. It runs under the breaker's lock.
-func (f *fallback) turned(c *circuit, open bool) {
+func (f *fallback) turned(c *circuit.Circuit, open bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	counts := f.counts()
-	now := f.circuits.set(c, open)
+	now := f.circuits.Set(c, open)
 	if !open {
 		for i := range counts {
 			counts[i] -= f.opened[i]
@@ -89,7 +90,7 @@ func (f *fallback) turned(c *circuit, open bool) {
 	if now == 1 {
 		f.opened = counts
 	}
-	f.report.circuitOpened(now, *c.cause.Load(), c.excused.Swap(0))
+	f.report.circuitOpened(now, c.Cause(), c.TakeExcused())
 	if f.closing.Err() == nil {
 		f.tending.Go(func() { f.recover(c) })
 	}
@@ -97,12 +98,12 @@ func (f *fallback) turned(c *circuit, open bool) {
 
 // recover probes the master of an open circuit until the circuit or the fallback
 // is closed.
-func (f *fallback) recover(c *circuit) {
+func (f *fallback) recover(c *circuit.Circuit) {
 	for n := 0; ; n++ {
 		select {
 		case <-f.closing.Done():
 			return
-		case <-time.After(pause(n)):
+		case <-time.After(circuit.Pause(n)):
 		}
 		key, ok := f.primary.probeKey(c, fmt.Sprintf("%s-%d", f.id, n))
 		if !ok {
@@ -110,7 +111,7 @@ func (f *fallback) recover(c *circuit) {
 			f.hurry()
 			return
 		}
-		closed := c.try(func() error {
+		closed := c.Try(func() error {
 			err := f.probe(key)
 			if err == nil { // before calls ask the primary
 				f.hurry() // what was refused while the circuit was open
@@ -211,10 +212,10 @@ func (f *fallback) backfilled(b backfill, err error) {
 func (f *fallback) send(c *call, ended func(error)) error {
 	defer c.free()
 	err := f.askBounded(c)
-	if c.group == nil {
-		ended(err)
+	if c.isOverdue() {
+		c.decided(true, func(bool) { ended(c.err) })
 	} else {
-		c.decided(true, func(g *group, _ bool) { ended(g.err) })
+		ended(err)
 	}
 	return err
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/algorithms/shared/internal/circuit"
 	"github.com/penstock-go/penstock/internal/redistest"
 )
 
@@ -43,14 +44,14 @@ func (w *world) start(p primary, o *Options) {
 	if err := options.validate(redistest.Script(nil)); err != nil {
 		w.t.Fatal(err)
 	}
-	cs, r := newCircuits(options.Deadline), newReport(options.Logger, false)
-	w.shared.circuit, w.shared.deadline = cs.add(), options.Deadline
+	cs, r := circuit.New(options.Deadline), newReport(options.Logger, false)
+	w.shared.circuit, w.shared.deadline = cs.Add(), options.Deadline
 	if w.shared.live == 0 {
 		w.shared.live = int64(options.Instances)
 	}
 	w.Limiter = &Limiter{report: r}
 	if o != nil && o.Views > 0 {
-		w.views = newViews(o.Views, o.Ahead, cs.anyOpen.Load)
+		w.views = newViews(o.Views, o.Ahead, cs.AnyOpen)
 	}
 	w.fallback = newFallback(p, w.memory, cs, w.views, newReturns(r), &options, r)
 	if w.top = w.fallback; w.views != nil {
@@ -92,14 +93,17 @@ func (w *world) stats() fallbackStats {
 	return s.Fallback
 }
 
+// tripsDeadlines is for how many deadlines failures must last.
+const tripsDeadlines = 2
+
 // trip opens the circuit, by calls of a key of its own, and leaves the primary
 // refusing all calls. It takes twice the default deadline.
 func (w *world) trip() {
 	w.t.Helper()
 	w.shared.fails(errRefused)
-	for i := range tripAfter {
+	for i := range circuit.TripAfter {
 		if i > 0 {
-			time.Sleep(tripsDeadlines * defaultDeadline / (tripAfter - 1))
+			time.Sleep(tripsDeadlines * defaultDeadline / (circuit.TripAfter - 1))
 		}
 		w.take("usr=trip", algorithms.FixedWindow(1_000, time.Hour), 1)
 	}

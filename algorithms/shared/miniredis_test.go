@@ -55,7 +55,7 @@ func TestMiniredisSetTimeMovesLimits(t *testing.T) {
 	s := redisSubject(client)
 	s.New = func(tb testing.TB, now func() time.Time) algorithms.Limiter {
 		l := must(tb, client, &Options{Prefix: conformingPrefix, Deadline: time.Minute, Views: ViewsOff})
-		l.redis.clock = now // the calendar is this process's
+		l.redis.transport.Clock = now // the calendar is this process's
 		return limiterFunc(func(ctx context.Context, checks []algorithms.Check) error {
 			mu.Lock()
 			defer mu.Unlock()

@@ -3,13 +3,11 @@
 package shared
 
 import (
-	"context"
 	"testing"
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/algorithms/internal/step"
-	"github.com/penstock-go/penstock/algorithms/shared/internal/trouble"
 	"github.com/penstock-go/penstock/internal/redistest"
 )
 
@@ -134,39 +132,5 @@ func TestLateAnswerOfABadKey(t *testing.T) {
 	})
 	if s := limiter.Stats().Fallback; s.HandedBack > before {
 		t.Errorf("got %+v: handed back, though Redis refused it", s)
-	}
-}
-
-// A call that left a batch before it began learns how it ended, too.
-func TestLateAnswerOfABatchThatDidNotBegin(t *testing.T) {
-	t.Parallel()
-	entered, release := make(chan struct{}), make(chan struct{})
-	var circuit *circuit
-	o := (&Options{Deadline: time.Second, Now: func() time.Time {
-		circuit.open.Store(true)
-		close(entered)
-		<-release
-		return time.Now()
-	}}).withDefaults()
-	client := redistest.Script(redistest.Start(t).Client()) // for which workers send
-	r := redisLayerOf(client, &o, newReport(o.Logger, false))
-	circuit = r.only.circuit
-	call, err := newCall(checksFor(ample, "usr=1"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	go func() {
-		<-entered
-		cancel()
-	}()
-	if err := r.allow(ctx, call); err == nil || call.group == nil {
-		t.Fatalf("got %v, want the error of a call under way", err)
-	}
-	late := make(chan error, 1)
-	call.decided(true, func(g *group, _ bool) { late <- g.err })
-	close(release)
-	if err := <-late; err != trouble.ErrOpen {
-		t.Errorf("got %v, want trouble.ErrOpen", err)
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/internal/redistest"
 )
@@ -169,4 +171,23 @@ func TestOutageKeepsTheSumToWithinTheUnknown(t *testing.T) {
 		tr.settle(t)
 		tr.check(t, p.server.Client())
 	})
+}
+
+// README's client is redis.NewClient with an address. A Redis that hangs holds a lone
+// caller for its deadline, although the client waits for seconds.
+func TestDefaultClientInAStall(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	client := redis.NewClient(&redis.Options{Addr: server.Addr()})
+	defer client.Close()
+	l := must(t, client, &Options{Deadline: 100 * time.Millisecond, Views: ViewsOff})
+	limit := algorithms.TokenBucket(10, time.Hour)
+	redistest.Until(t, "Redis decides", func() bool { return take(t, l, "usr=1", limit, 0).Source == algorithms.Shared })
+	server.Stop()
+	start := time.Now()
+	d := take(t, l, "usr=1", limit, 1)
+	if took := time.Since(start); d.Source != algorithms.Local || took > 2*time.Second {
+		t.Errorf("got %+v after %v of a Redis that is stopped, want a local decision at the deadline", d, took)
+	}
+	server.Continue()
 }

@@ -50,11 +50,11 @@ func (r *redisLayer) findings(ctx context.Context) []algorithms.Finding {
 
 // evictionPolicy asks Redis by which policy it evicts keys; "" if it does not.
 func (r *redisLayer) evictionPolicy(ctx context.Context) (string, error) {
-	if _, open := r.circuits.openNow(); open > 0 {
+	if _, open := r.circuits.OpenNow(); open > 0 {
 		return "", trouble.ErrOpen
 	}
 	cmd := redis.NewStringCmd(ctx, "info", "memory")
-	if err := r.do(ctx, cmd); err != nil {
+	if err := r.transport.Do(ctx, cmd); err != nil {
 		return "", err
 	}
 	info := make(map[string]string)

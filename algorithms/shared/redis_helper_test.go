@@ -70,28 +70,28 @@ func failuresOf(l *Limiter) (n uint64) {
 	return n
 }
 
-// eachLane calls f with every lane, under its mutex.
-func (r *redisLayer) eachLane(f func(addr string, l *lane)) {
-	for addr, v := range r.lanes.Range {
-		l := v.(*lane)
-		l.mu.Lock()
-		f(addr.(string), l)
-		l.mu.Unlock()
+// laneMap returns the lanes by the addresses of their masters.
+func (r *redisLayer) laneMap() map[string]*lane {
+	all := make(map[string]*lane)
+	for addr, l := range r.lanes.Range {
+		all[addr.(string)] = l.(*lane)
 	}
+	return all
 }
-
-// laneOf returns the lane of a stored key.
-func (r *redisLayer) laneOf(key string) *lane { return r.lane(key) }
 
 // queued returns how many groups wait for a place in flight.
 func (r *redisLayer) queued() (n int) {
-	r.eachLane(func(_ string, l *lane) { n += len(l.queue) })
+	for _, l := range r.laneMap() {
+		n += l.Load().Queued
+	}
 	return n
 }
 
 // underWay returns how many batches the client still has, including stuck ones.
 func (r *redisLayer) underWay() (n int) {
-	r.eachLane(func(_ string, l *lane) { n += l.inFlight + l.stuck })
+	for _, l := range r.laneMap() {
+		n += l.Load().UnderWay
+	}
 	return n
 }
 

@@ -30,16 +30,16 @@ func (r *redisLayer) instancesKey() string { return r.prefix + "{instances}" }
 // beat announces the instance id. It returns how many instances are live.
 func (r *redisLayer) beat(ctx context.Context, id string) (live int64, err error) {
 	key := r.instancesKey()
-	if r.lane(key).circuit.open.Load() {
+	if r.lane(key).circuit.Open() {
 		return 0, trouble.ErrOpen
 	}
 	clock := redis.NewTimeCmd(ctx, "time")
-	if err := r.do(ctx, clock); err != nil {
+	if err := r.transport.Do(ctx, clock); err != nil {
 		return 0, err
 	}
 	now := clock.Val()
 	count := redis.NewIntCmd(ctx, "zcard", key)
-	err = r.do(ctx,
+	err = r.transport.Do(ctx,
 		redis.NewIntCmd(ctx, "zadd", key, now.UnixMilli(), id),
 		redis.NewIntCmd(ctx, "zremrangebyscore", key, "-inf", strconv.FormatInt(now.Add(-liveFor).UnixMilli(), 10)),
 		redis.NewBoolCmd(ctx, "pexpire", key, liveFor.Milliseconds()),
@@ -68,5 +68,5 @@ func (r *redisLayer) counted(live int64) {
 
 // retire removes the instance id.
 func (r *redisLayer) retire(ctx context.Context, id string) error {
-	return r.do(ctx, redis.NewIntCmd(ctx, "zrem", r.instancesKey(), id))
+	return r.transport.Do(ctx, redis.NewIntCmd(ctx, "zrem", r.instancesKey(), id))
 }

@@ -67,6 +67,9 @@ func TestCensusTakesTwoTrips(t *testing.T) {
 	}
 }
 
+// controlDeadline is the deadline of plain commands.
+const controlDeadline = time.Second
+
 // Plain commands keep the deadline, and neither open the circuit nor count as
 // scripts that failed.
 func TestPlainCommandsDoNotCount(t *testing.T) {
@@ -74,7 +77,7 @@ func TestPlainCommandsDoNotCount(t *testing.T) {
 		const deadline = 50 * time.Millisecond
 		c := redistest.Script(nil, redistest.Wait(time.Hour))
 		r := newRedis(t, c, &Options{Deadline: deadline})
-		r.redis.circuits.deadline = deadline // so that it can open
+		r.redis.circuits.Deadline = deadline // so that it can open
 		for range 30 {
 			start := time.Now()
 			_, err := r.redis.beat(t.Context(), "a")
@@ -83,7 +86,7 @@ func TestPlainCommandsDoNotCount(t *testing.T) {
 			}
 			synctest.Wait()
 		}
-		if _, open := r.redis.circuits.openNow(); failuresOf(r) != 0 || statsOf(r).Redis.Scripts != 0 || open > 0 {
+		if _, open := r.redis.circuits.OpenNow(); failuresOf(r) != 0 || statsOf(r).Redis.Scripts != 0 || open > 0 {
 			t.Errorf("got %+v and %d open circuits, want none", statsOf(r).Redis, open)
 		}
 		if n := r.redis.underWay(); n != 0 {
@@ -97,7 +100,7 @@ func TestPlainCommandsAreAnswered(t *testing.T) {
 	t.Parallel()
 	r := newRedis(t, redistest.Script(nil), nil).redis
 	for i := range 50_000 {
-		if err := r.do(t.Context(), redis.NewTimeCmd(t.Context(), "time")); err != nil {
+		if err := r.transport.Do(t.Context(), redis.NewTimeCmd(t.Context(), "time")); err != nil {
 			t.Fatalf("command %d: %v", i, err)
 		}
 	}

@@ -12,7 +12,16 @@ import (
 	"fmt"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/penstock-go/penstock/algorithms/shared/internal/batch"
+	"github.com/penstock-go/penstock/algorithms/shared/internal/circuit"
 )
+
+// A lane is that of one master, with its circuit.
+type lane struct {
+	*batch.Lane
+	circuit *circuit.Circuit
+}
 
 // A clusterClient is a [redis.ClusterClient], also embedded in another type.
 type clusterClient interface {
@@ -39,7 +48,10 @@ func (r *redisLayer) lane(key string) *lane {
 	return l.(*lane)
 }
 
-func (r *redisLayer) newLane() *lane { return &lane{redis: r, circuit: r.circuits.add()} }
+func (r *redisLayer) newLane() *lane {
+	c := r.circuits.Add()
+	return &lane{r.transport.Lane(c), c}
+}
 
 // keyTries is how many keys probeKey tries. A master with a hundredth of the
 // slots has none of them with a probability of 2 in a billion.
@@ -47,7 +59,7 @@ const keyTries = 2_000
 
 // probeKey implements [primary]. It removes the lane of a circuit whose master has
 // no slots.
-func (r *redisLayer) probeKey(c *circuit, text string) (key string, ok bool) {
+func (r *redisLayer) probeKey(c *circuit.Circuit, text string) (key string, ok bool) {
 	if r.only != nil {
 		return text, true
 	}

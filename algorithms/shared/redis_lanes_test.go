@@ -14,20 +14,13 @@ import (
 	"github.com/penstock-go/penstock/internal/redistest"
 )
 
-// laneMap returns the lanes by the addresses of their masters.
-func (r *redisLayer) laneMap() map[string]*lane {
-	all := make(map[string]*lane)
-	r.eachLane(func(addr string, l *lane) { all[addr] = l })
-	return all
-}
-
 // wantLanes reports an error if the keys are not in the lanes of their masters.
 func wantLanes(t *testing.T, cluster *redistest.Cluster, l *Limiter, keys []string) {
 	t.Helper()
 	for _, key := range keys {
 		stored := bucketKey(key)
 		want := cluster.Master(cluster.Slot(stored)).Addr()
-		if got := l.redis.laneOf(stored); got != l.redis.laneMap()[want] {
+		if got := l.redis.lane(stored); got != l.redis.laneMap()[want] {
 			t.Errorf("%s is not in the lane of %s", key, want)
 		}
 	}
@@ -39,9 +32,9 @@ func TestLanesOfACluster(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t)
 	l, limit, keys := newRedis(t, cluster.Client(), nil), algorithms.TokenBucket(10, time.Hour), manyKeys(30)
-	first := l.redis.laneOf(bucketKey(keys[0]))
+	first := l.redis.lane(bucketKey(keys[0]))
 	for _, key := range keys {
-		if l.redis.laneOf(bucketKey(key)) != first {
+		if l.redis.lane(bucketKey(key)) != first {
 			t.Error("got two lanes before the client knows the masters")
 		}
 	}
@@ -78,7 +71,7 @@ func TestLanesOfACluster(t *testing.T) {
 	}
 	redistest.Until(t, "the key is in the other lane", func() bool {
 		_, err := algorithms.Allow(t.Context(), l, key, limit)
-		return err == nil && l.redis.laneOf(bucketKey(key)) == l.redis.laneMap()[to.Addr()]
+		return err == nil && l.redis.lane(bucketKey(key)) == l.redis.laneMap()[to.Addr()]
 	})
 	wantLanes(t, cluster, l, keys)
 }
@@ -106,7 +99,7 @@ func TestLanesAfterAFailover(t *testing.T) {
 	cluster.Promote(replica)
 	redistest.Until(t, "the new master has a lane", func() bool { return ask() == nil && l.redis.laneMap()[replica.Addr()] != nil })
 	redistest.Until(t, "no key is in the lane of the old master", func() bool {
-		return ask() == nil && !slices.ContainsFunc(keys, func(key string) bool { return l.redis.laneOf(bucketKey(key)) == before })
+		return ask() == nil && !slices.ContainsFunc(keys, func(key string) bool { return l.redis.lane(bucketKey(key)) == before })
 	})
 	wantLanes(t, cluster, l, keys)
 	if key, ok := l.redis.probeKey(before.circuit, "probe"); ok || l.redis.laneMap()[old.Addr()] != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/algorithms/shared/internal/batch"
 	"github.com/penstock-go/penstock/algorithms/shared/internal/trouble"
 )
 
@@ -106,7 +107,7 @@ func (r *redisLayer) runCommands(ctx context.Context) error {
 			commands = append(commands, redis.NewCmd(ctx, args...))
 		}
 		// Errors of keys come before all others.
-		if err := r.do(ctx, commands...); err != nil && trouble.Of(err).Reason != trouble.Key {
+		if err := r.transport.Do(ctx, commands...); err != nil && trouble.Of(err).Reason != trouble.Key {
 			return err
 		}
 		for _, cmd := range commands {
@@ -127,14 +128,14 @@ func (r *redisLayer) explain(ctx context.Context, err error) error {
 	switch t := trouble.Of(err); {
 	case t.Fault == trouble.FaultScripting || t.Fault == trouble.FaultCommand && !t.Executed:
 		role := redis.NewSliceCmd(ctx, "role")
-		if r.do(ctx, role) == nil && len(role.Val()) > 0 && role.Val()[0] == "sentinel" {
+		if r.transport.Do(ctx, role) == nil && len(role.Val()) > 0 && role.Val()[0] == "sentinel" {
 			better = trouble.ErrSentinel
 		}
 	case t.Fault == trouble.FaultPermission && t.Executed, t.Fault == trouble.FaultCommand:
 		better = r.runCommands(ctx)
 	case !answered && t.Fault == nil && (t.Reason == trouble.Timeout || t.Reason == trouble.Unavailable):
 		// A client that cannot connect learns the cause after the deadline of a batch.
-		better = r.do(ctx, once{redis.NewCmd(ctx, "time")})
+		better = r.transport.Do(ctx, batch.Once{Cmd: redis.NewCmd(ctx, "time")})
 		if better != nil && trouble.Of(better).Fault == nil {
 			if trouble.Dialing(better) {
 				return better
@@ -143,8 +144,8 @@ func (r *redisLayer) explain(ctx context.Context, err error) error {
 		}
 		// Now there is a connection, so this is the round trip.
 		began := time.Now()
-		if better == nil && r.do(ctx, once{redis.NewCmd(ctx, "time")}) == nil && time.Since(began) > r.deadline {
-			r.report.late(time.Since(began), r.deadline)
+		if better == nil && r.transport.Do(ctx, batch.Once{Cmd: redis.NewCmd(ctx, "time")}) == nil && time.Since(began) > r.transport.Deadline {
+			r.report.late(time.Since(began), r.transport.Deadline)
 		}
 	}
 	if trouble.Of(better).Fault != nil {

@@ -14,45 +14,43 @@
 // Of a pair of takes in two slots, the first take's slot comes first, and the second slot receives its verdict. If the
 // second take denies the call, the first is given back like any other.
 //
-// After its caller has given up, a call may still be on its way: see
-// shared_pending.go.
+// After its deadline, a call may still be on its way: see shared_overdue.go.
 
 package shared
 
 import (
 	"context"
-	"math"
 	"slices"
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/algorithms/internal/step"
+	"github.com/penstock-go/penstock/algorithms/shared/internal/batch"
 	"github.com/penstock-go/penstock/algorithms/shared/internal/trouble"
 )
 
 // A redisItem is the part of an item that only the Redis layer uses.
 type redisItem struct {
-	key  string
 	slot uint16
-	part int   // the group that it is in, noPart if in none
-	now  int64 // µs: the clock of the script that decided it
-
-	// before is the place in its group of step.Item.Before, from 1. It is 0 or
-	// deniedElsewhere if that take is not in the group.
-	before uint16
-
-	// denies says that Nobody stands behind this take, so it alone decides for its pair.
-	denies bool
+	part int // the group that it is in, noPart if in none
 }
 
 const (
-	noPart          = -1
-	deniedElsewhere = math.MaxUint16
+	noPart = -1
 
 	// returnWithin bounds giving back units of other slots: the call's own
 	// context may have ended.
 	returnWithin = time.Second
 )
+
+// longKey is how many bytes of a stored key weigh as much as a take.
+const longKey = 256
+
+// A group is the items of one slot, and the lane of their master.
+type group struct {
+	batch.Group
+	lane *lane
+}
 
 // A redisCall is a call split by slots: the part of a call that only the Redis
 // layer uses.
@@ -71,27 +69,27 @@ type redisCall struct {
 func (rc *redisCall) split() {
 	for i := range rc.items {
 		it := &rc.items[i]
-		it.denies = false
+		it.Denies = false
 		if it.Limit.Row.Refill == step.Never || it.Dropped {
 			it.part = noPart
 			it.Answer.Allowed = it.Op.Settles()
 			if it.Op == step.TakeElse {
-				rc.items[it.Before.Index].denies = true
+				rc.items[it.Before.Index].Denies = true
 			}
 			continue
 		}
-		if it.key == "" {
+		if it.Stored == "" {
 			rc.stored = appendStored(append(rc.stored[:0], rc.redis.prefix...), &it.Key)
-			it.key = string(rc.stored)
+			it.Stored = string(rc.stored)
 			if it.slot = 0; rc.redis.cluster != nil {
-				it.slot = slotOf(hashTag(it.key))
+				it.slot = slotOf(hashTag(it.Stored))
 			}
 		}
 		it.part = rc.partOf(it)
 		g := &rc.groups[it.part]
-		g.items = append(g.items, it)
-		g.closed = g.closed || it.fail == algorithms.FailClosed
-		g.weight += it.Limit.Row.Weight(&it.Limit, it.Op, it.Cost) + len(it.key)/longKey
+		g.Items = append(g.Items, &it.Item)
+		g.Closed = g.Closed || it.fail == algorithms.FailClosed
+		g.Weight += it.Limit.Row.Weight(&it.Limit, it.Op, it.Cost) + len(it.Stored)/longKey
 	}
 }
 
@@ -103,18 +101,15 @@ func (rc *redisCall) partOf(it *item) int {
 		from = max(0, rc.items[it.Before.Index].part)
 	}
 	for part := from; part < n; part++ {
-		if rc.groups[part].slot == it.slot {
+		if rc.groups[part].Slot == it.slot {
 			return part
 		}
 	}
 	rc.groups = slices.Grow(rc.groups, 1)[:n+1] // with the buffers of an earlier group
 	g := &rc.groups[n]
-	g.slot, g.lane, g.call, g.ours = it.slot, rc.redis.only, rc.call, rc.call == nil || rc.call.ours
-	if g.lane == nil {
-		g.lane = rc.redis.lane(it.key)
-	}
-	if g.done == nil {
-		g.done = make(chan error, 1)
+	g.Slot, g.lane, g.Ours = it.slot, rc.redis.lane(it.Stored), true
+	if rc.call != nil {
+		g.Owner, g.Ours = rc.call, rc.call.ours
 	}
 	return n
 }
@@ -128,14 +123,14 @@ func (rc *redisCall) run(ctx context.Context) error {
 	}
 	began := time.Now()
 	for i := range rc.groups { // a call needs all its masters
-		if g := &rc.groups[i]; g.lane.circuit.stops(g.ours) {
+		if g := &rc.groups[i]; g.lane.circuit.Stops(g.Ours) {
 			return trouble.ErrOpen
 		}
 	}
 	if err := rc.runGroup(ctx, 0); err != nil || len(rc.groups) == 1 {
 		return err
 	}
-	within, cancel := context.WithDeadline(ctx, began.Add(rc.redis.deadline))
+	within, cancel := context.WithDeadline(ctx, began.Add(rc.redis.transport.Deadline))
 	defer cancel()
 	for part := 1; part < len(rc.groups); part++ {
 		if err := rc.runGroup(within, part); err != nil {
@@ -162,7 +157,9 @@ func (rc *redisCall) run(ctx context.Context) error {
 func (rc *redisCall) noteSettled(part int) {
 	for i := range rc.items {
 		it := &rc.items[i]
-		it.settled = it.Op.Settles() && it.part < part
+		if it.Op.Settles() && it.part < part {
+			it.fate = fateSettled
+		}
 	}
 }
 
@@ -171,26 +168,31 @@ func (rc *redisCall) noteSettled(part int) {
 func (rc *redisCall) runGroup(ctx context.Context, part int) error {
 	g := &rc.groups[part]
 	if len(rc.items) > 1 {
-		g.denied = rc.deniedBefore(part)
+		g.Denied = rc.deniedBefore(part)
 	}
-	for _, it := range g.items {
-		if it.Before != nil {
-			it.before = rc.placeBefore(g, it)
+	for i := range rc.items {
+		if it := &rc.items[i]; it.part == part && it.Before != nil {
+			it.Place = rc.placeBefore(g, it)
 		}
 	}
-	err := g.lane.submit(ctx, g)
+	overdue, err := g.lane.Submit(ctx, &g.Group)
 	if err != nil && trouble.Of(err).Executed {
-		for _, it := range g.items {
-			it.perhaps = true
-		}
-		if g.abandoned && g.call != nil {
-			g.call.group = g
-			for _, it := range g.items {
-				it.Key = it.Key.Clone() // the caller's bytes may change when Allow has returned
-			}
-		}
+		rc.unknown(part)
+	}
+	if overdue && rc.call != nil {
+		rc.call.goesOn(part)
 	}
 	return err
+}
+
+// unknown marks the items of a group that Redis may have executed.
+func (rc *redisCall) unknown(part int) {
+	for i := range rc.items {
+		if it := &rc.items[i]; it.part == part {
+			it.fate = fateUnknown
+			it.Key = it.Key.Clone() // the caller's bytes may change when Allow has returned
+		}
+	}
 }
 
 // placeBefore finds the take on which an item depends.
@@ -199,11 +201,11 @@ func (rc *redisCall) placeBefore(g *group, it *item) uint16 {
 	if take.Op == step.TakeElse && take.part == noPart {
 		take = &rc.items[take.Before.Index]
 	}
-	if place := slices.Index(g.items, take); place >= 0 {
+	if place := slices.Index(g.Items, &take.Item); place >= 0 {
 		return uint16(place + 1)
 	}
 	if rc.decidedIn(take) < it.part && !take.Passes() {
-		return deniedElsewhere
+		return batch.DeniedElsewhere
 	}
 	return 0 // allowed, or not yet decided: then run gives back the trial if necessary
 }
@@ -250,10 +252,12 @@ func (rc *redisCall) giveBack(ctx context.Context, wrongly func(*item) bool) {
 			switch undo := &back.items[i]; {
 			case undo.part != part:
 			case err != nil: // it is still charged; if its Return is kept, not for long
-				it.perhaps = !rc.redis.returns.failed(undo, err)
+				if !rc.redis.returns.failed(undo, err) {
+					it.fate = fateUnknown
+				}
 			default: // the state that undoing it has left, and its own verdict
 				undo.Answer.Allowed, undo.Answer.Missing = it.Answer.Allowed, it.Answer.Missing
-				it.now, it.Answer = undo.now, undo.Answer
+				it.Now, it.Answer = undo.Now, undo.Answer
 			}
 		}
 	}
@@ -266,7 +270,7 @@ func (r *redisLayer) returnsOf(charged []*item) *redisCall {
 		undo := &back.items[i]
 		undo.Key, undo.Limit, undo.Op, undo.Cost = it.Key, it.Limit, step.Return, it.Cost
 		it.Taken(&undo.Receipt, uint8(algorithms.Shared))
-		undo.key, undo.slot = it.key, it.slot
+		undo.Stored, undo.slot = it.Stored, it.slot
 		it.Answer.Charged = false
 	}
 	back.split()
@@ -277,16 +281,14 @@ func (r *redisLayer) returnsOf(charged []*item) *redisCall {
 // call was refused before Redis executed it.
 func (r *redisLayer) giveBackUnits(charged []*item) {
 	back := r.returnsOf(charged)
-	for i := range back.groups {
-		g := &back.groups[i]
-		g.whenEnded = func(err error) {
-			if err == nil {
-				return
+	for part := range back.groups {
+		g := &back.groups[part]
+		g.lane.Post(&g.Group, func(err error) {
+			for i := range back.items {
+				if undo := &back.items[i]; err != nil && undo.part == part {
+					r.returns.failed(undo, err)
+				}
 			}
-			for _, undo := range g.items {
-				r.returns.failed(undo, err)
-			}
-		}
-		g.lane.post(g)
+		})
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/algorithms/shared/internal/circuit"
 	"github.com/penstock-go/penstock/internal/lent"
 )
 
@@ -45,9 +46,9 @@ func New(rdb Client, o *Options) (*Limiter, error) {
 		memory: algorithms.NewMemory(&algorithms.MemoryOptions{MaxKeys: options.MaxKeys, Now: options.Now}),
 	}
 	l.report.guesses = options.Instances == 1 && options.Share == 0
-	circuits, kept := newCircuits(options.Deadline), newReturns(l.report)
+	circuits, kept := circuit.New(options.Deadline), newReturns(l.report)
 	if options.Now == nil && options.Views != ViewsOff { // it keeps time by this process
-		l.views = newViews(options.Views, options.Ahead, circuits.anyOpen.Load)
+		l.views = newViews(options.Views, options.Ahead, circuits.AnyOpen)
 	}
 	l.redis = newRedisLayer(rdb, &options, circuits, kept, l.report)
 	l.fallback = newFallback(l.redis, l.memory, circuits, l.views, kept, &options, l.report)

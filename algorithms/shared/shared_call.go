@@ -1,11 +1,10 @@
 // A call on its way through the layers. It is validated once, here; each check
 // becomes one item with one key, and every layer below relies on it.
 //
-// A layer answers a call by writing each item's decision. The Redis layer may
-// give up a call that is still under way: then a batch goes on reading its items
-// and writing their answers, while the layers above write decisions. The two
-// touch different fields, and the items are never used for another call
-// (givenUp). shared_pending.go says what becomes of such a call.
+// A layer answers a call by writing each item's decision. A call whose batch is
+// overdue goes on: the batch reads its items and writes their answers, while the
+// layers above write decisions. The two touch different fields, and the items are
+// never used for another call. shared_overdue.go says what becomes of such a call.
 
 package shared
 
@@ -17,6 +16,7 @@ import (
 
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/algorithms/internal/step"
+	"github.com/penstock-go/penstock/algorithms/shared/internal/batch"
 )
 
 // A layer decides calls, or passes them on to the layer below.
@@ -29,28 +29,34 @@ type layer interface {
 
 // An item is one check of a call, and its answer.
 type item struct {
-	step.Item
+	batch.Item
 	hash     uint64 // of the key: every layer uses the same
 	exact    bool
 	fail     algorithms.FailureMode
-	perhaps  bool                // its units are unknown: Redis may have charged them, and has not answered
-	settled  bool                // Redis has settled it, although the call has failed
+	fate     fate                // of an item whose call has failed
 	decision algorithms.Decision // the layers' answer
 
 	redisItem
 }
 
+// A fate says what is known of an item in Redis. The zero value: nothing was executed.
+type fate uint8
+
+const (
+	fateUnknown fate = 1 + iota // Redis may have charged it, and has not answered
+	fateSettled                 // Redis has settled it, although its call has failed
+)
+
 // A call is the items of one Allow. Items never move, because they point to each
 // other.
 type call struct {
-	items   []item
-	steps   step.Call // the items as steps see them
-	givenUp bool      // something may still use the items
-	ours    bool      // of the limiter itself: circuits do not count it
-	known   bool      // a remembered denial has answered it, and not Redis
-	ahead   bool      // its takes were admitted already: without Redis, the memory forces their units
-	slots   redisCall
-	pending // of a call under way
+	items []item
+	steps step.Call // the items as steps see them
+	ours  bool      // of the limiter itself: circuits do not count it
+	known bool      // a remembered denial has answered it, and not Redis
+	ahead bool      // its takes were admitted already: without Redis, the memory forces their units
+	slots redisCall
+	overdue
 }
 
 var calls = sync.Pool{New: func() any { return new(call) }}
@@ -74,7 +80,7 @@ func newCall(checks []algorithms.Check) (*call, error) {
 	var errs []error
 	for i := range checks {
 		it := &c.items[i]
-		err := checks[i].Item(&it.Item)
+		err := checks[i].Item(&it.Item.Item)
 		if err == nil {
 			it.exact, it.fail = checks[i].Exact, checks[i].Fail
 			err = c.add(it)
@@ -103,25 +109,32 @@ func getCall(n int) *call {
 	return c
 }
 
+// lone returns the call of an item that is valid alone, such as a settlement.
+func lone(it step.Item) *call {
+	c := getCall(1)
+	c.items[0] = item{Item: batch.Item{Item: it}}
+	_ = c.add(&c.items[0])
+	return c
+}
+
 // add finishes an item whose step.Item is filled in.
 func (c *call) add(it *item) error {
-	it.hash, it.perhaps, it.settled = step.Hash(seed, it.Key.Policy, it.Key.Text, it.Key.Scope.ID), false, false
+	it.hash, it.fate = step.Hash(seed, it.Key.Policy, it.Key.Text, it.Key.Scope.ID), 0
 	it.Dropped = it.Receipt.Units > 0 && it.Op.Reads() && it.Receipt.Source != uint8(algorithms.Shared)
-	return c.steps.Add(&it.Item)
+	return c.steps.Add(&it.Item.Item)
 }
 
 // free gives c back to the pool, unless something may still use it.
 func (c *call) free() {
-	if c.givenUp || len(c.items) > maxPooled {
+	if c.state.Load() != callWhole || len(c.items) > maxPooled {
 		return
 	}
 	for i := range c.items {
 		c.items[i].Forget()
-		c.items[i].key = ""
+		c.items[i].Stored = ""
 	}
 	for i := range c.slots.groups {
-		g := &c.slots.groups[i]
-		*g = group{items: g.items[:0], done: g.done} // keeps the buffers
+		c.slots.groups[i].Reset()
 	}
 	c.slots.groups = c.slots.groups[:0]
 	clear(c.steps.Items)
@@ -167,7 +180,7 @@ func (it *item) handOver() {
 
 // admit lets an item pass undecided. A settlement keeps its receipt.
 func (it *item) admit() {
-	it.perhaps = false
+	it.fate = 0
 	it.decision = algorithms.Decision{Allowed: true, Receipt: algorithms.ReceiptOf(it.Receipt)}
 	if !it.Op.Settles() {
 		it.decision.Receipt = algorithms.Receipt{}

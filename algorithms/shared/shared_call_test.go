@@ -15,7 +15,7 @@ func TestPooledItemsKeepNoReceipt(t *testing.T) {
 	for range 100 { // the pool mostly returns the call that was freed last
 		backfill := callOf(1)
 		it := &backfill.items[0]
-		if err := reset[0].Item(&it.Item); err != nil {
+		if err := reset[0].Item(&it.Item.Item); err != nil {
 			t.Fatal(err)
 		}
 		it.Op, it.Receipt.T = step.Return, 12_345

@@ -89,7 +89,7 @@ func TestGroupsOwnTheirTypes(t *testing.T) {
 		}
 		sources[name], groups[groupOf(name)] = string(source), true
 	}
-	for _, group := range []string{"shared", "views", "fallback", "batch", "redis"} {
+	for _, group := range []string{"shared", "views", "fallback", "redis"} {
 		if !groups[group] {
 			t.Errorf("no file belongs to group %s", group)
 		}

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/penstock-go/penstock/algorithms/shared/internal/batch"
 )
 
 // Options tune a [Limiter]. The zero value is the default of every option.
@@ -108,8 +110,8 @@ func (o *Options) validate(c Client) error {
 	}
 	if o.InFlight < 0 {
 		mistake("InFlight is %d; it must not be negative", o.InFlight)
-	} else if errs[0] == nil && o.InFlight > cmp.Or(poolOf(c), o.InFlight) {
-		mistake("InFlight is %d, and the client's PoolSize is only %d", o.InFlight, poolOf(c))
+	} else if errs[0] == nil && o.InFlight > cmp.Or(batch.PoolOf(c), o.InFlight) {
+		mistake("InFlight is %d, and the client's PoolSize is only %d", o.InFlight, batch.PoolOf(c))
 	}
 	if o.Instances < 0 || o.Instances > maxInstances {
 		mistake("Instances is %d; want at most %d, or 0 for 1", o.Instances, maxInstances)

@@ -35,9 +35,7 @@ type report struct {
 	log       *logwriter.Writer
 	turnsWait time.Duration             // for lines of other circuits
 	errors    map[string]*atomic.Uint64 // by reason; the map never changes
-	excused   atomic.Uint64             // round trips that expired because this process was late
 	cause     atomic.Pointer[error]     // of the circuit that opened last
-	loads     atomic.Uint64             // of the script, after Redis restarted, failed over or flushed its scripts
 	wrong     atomic.Bool               // the log says that Redis is misconfigured, and not that this has ended
 	reply     atomic.Pointer[lateReply]
 	guesses   bool      // how many limiters share Redis, until Redis reports it
@@ -224,7 +222,6 @@ func (r *report) addStats(s *algorithms.Stats) {
 	for reason, n := range r.errors {
 		s.Redis.Errors[reason] = n.Load()
 	}
-	s.Redis.ScriptLoads, s.Redis.Excused = r.loads.Load(), r.excused.Load()
 	if cause := r.cause.Load(); cause != nil {
 		s.Fallback.Reason, s.Fallback.Error = Reason(*cause), r.explained(trouble.Brief(*cause)).Error()
 	}

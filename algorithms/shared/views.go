@@ -211,7 +211,7 @@ func (w *view) state() step.State { return step.State{T: w.t, N: w.n, F: w.f} }
 
 // learn adopts an answer of Redis. It requires mu.
 func (v *views) learn(sh *viewShard, it *item, asked, answered time.Duration) {
-	v.offset.Store(it.now - answered.Microseconds())
+	v.offset.Store(it.Now - answered.Microseconds())
 	w, lowers := sh.find(it), it.Op.Settles() && it.Op != step.Force && it.Op != step.Backfill
 	if lowers {
 		sh.settled = answered
@@ -228,9 +228,9 @@ func (v *views) learn(sh *viewShard, it *item, asked, answered time.Duration) {
 			return
 		}
 	case asked > w.answered: // newer, whatever the server's clock says
-	case it.now < w.now, it.now == w.now && !lowers && !w.lowered && it.Answer.N < w.n:
+	case it.Now < w.now, it.Now == w.now && !lowers && !w.lowered && it.Answer.N < w.n:
 		return
-	case it.now == w.now && (lowers || w.lowered):
+	case it.Now == w.now && (lowers || w.lowered):
 		w.unsure = true
 		return
 	}
@@ -242,7 +242,7 @@ func (v *views) learn(sh *viewShard, it *item, asked, answered time.Duration) {
 	}
 	a := &it.Answer
 	w.t, w.n, w.f, w.retryAt, w.unitAt = a.T, a.N, a.F, a.RetryAt, a.UnitAt
-	w.limit, w.now, w.asked, w.answered = sh.share(&it.Limit), it.now, asked, answered
+	w.limit, w.now, w.asked, w.answered = sh.share(&it.Limit), it.Now, asked, answered
 	w.old, w.unsure, w.lowered, w.troubled, w.seeded = false, false, lowers, false, false
 	w.least, w.free = it.Need, asked+freshFor
 	switch wait := it.decision.RetryAfter; {

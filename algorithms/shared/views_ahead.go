@@ -93,7 +93,7 @@ func (v *views) instances(now time.Duration) (int64, aheadReason) {
 func mayLater(c *call) bool {
 	for i := range c.items {
 		it := &c.items[i]
-		if !it.Limit.Row.ChargedLater || it.Cost == 0 || it.fail == algorithms.FailClosed || it.Home != &it.Item {
+		if !it.Limit.Row.ChargedLater || it.Cost == 0 || it.fail == algorithms.FailClosed || it.Home != &it.Item.Item {
 			return false
 		}
 	}
@@ -112,7 +112,7 @@ func (v *views) admit(c *call, now time.Duration) bool {
 		return false
 	}
 	for i := range c.items {
-		c.items[i].decide(c.items[i].now, algorithms.Shared)
+		c.items[i].decide(c.items[i].Now, algorithms.Shared)
 	}
 	v.owe(c.items)
 	return true
@@ -170,11 +170,11 @@ func (v *views) reserve(it *item, now time.Duration, live int64) aheadReason {
 	case w.unacked+it.Cost > allowance:
 		return askedAllowance
 	}
-	it.now = v.offset.Load() + now.Microseconds()
-	s := step.State{T: it.now}
+	it.Now = v.offset.Load() + now.Microseconds()
+	s := step.State{T: it.Now}
 	if w.now != 0 {
-		it.now = w.now + (now - w.answered).Microseconds()
-		s = l.At(w.state(), it.now)
+		it.Now = w.now + (now - w.answered).Microseconds()
+		s = l.At(w.state(), it.Now)
 	}
 	margin := int64(0)
 	if l.Row.Refill == step.Continuously { // what others add meanwhile is debt, so buckets ask earlier

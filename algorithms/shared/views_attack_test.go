@@ -80,7 +80,7 @@ func (v *views) ask(live int64, c algorithms.Check) (d algorithms.Decision, at t
 	}
 	it := &one.items[0]
 	if waited = time.Since(began); waited > 0 {
-		began = time.UnixMicro(it.now)
+		began = time.UnixMicro(it.Now)
 	}
 	return it.decision, began, waited
 }

@@ -89,7 +89,7 @@ func TestBytesOfAView(t *testing.T) {
 			t.Fatal(err)
 		}
 		it := &c.items[0]
-		it.now, it.Answer = now, step.Answer{Allowed: true, Charged: true, T: now, N: 1}
+		it.Now, it.Answer = now, step.Answer{Allowed: true, Charged: true, T: now, N: 1}
 		it.decide(now, algorithms.Shared)
 		v.learn(v.shard(it), it, 0, 0)
 		c.free()

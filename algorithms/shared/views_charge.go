@@ -116,12 +116,10 @@ func (sh *viewShard) landing(it *item) (landed <-chan struct{}, last bool) {
 
 // chargeUnits charges units of a key, and reports whether that is acknowledged: a Take may be denied.
 func (v *views) chargeUnits(sh *viewShard, w *view, l *step.Limit, op step.Op, units int64) bool {
-	c := getCall(1)
+	c := lone(step.Item{Key: w.key, Limit: *l, Op: op, Cost: units})
 	defer c.free()
 	c.ahead = true
 	it := &c.items[0]
-	*it = item{Item: step.Item{Key: w.key, Limit: *l, Op: op, Cost: units}}
-	_ = c.add(it) // it was valid when it was admitted
 	asked := v.now()
 	err := v.next.allow(context.Background(), c)
 	sh.mu.Lock()

@@ -71,7 +71,7 @@ func TestViewsFollowAServerWhoseClockIsBack(t *testing.T) {
 		d, limit := newDenied(), algorithms.TokenBucket(2, time.Hour)
 		d.exhaust(t, limit)
 		time.Sleep(time.Second)
-		d.store.after = func(c *call) { c.items[0].now -= time.Minute.Microseconds() }
+		d.store.after = func(c *call) { c.items[0].Now -= time.Minute.Microseconds() }
 		reset := algorithms.Check{Policy: "default", Key: "usr=1", Limit: limit, Op: algorithms.Reset}
 		if err := d.Allow(t.Context(), []algorithms.Check{reset}); err != nil {
 			t.Fatal(err)

@@ -21,6 +21,9 @@ const (
 	module    = "github.com/penstock-go/penstock"
 	step      = "algorithms/internal/step"
 	keyaccess = "internal/keyaccess"
+	transport = "algorithms/shared/internal/batch"
+	circuits  = "algorithms/shared/internal/circuit"
+	troubles  = "algorithms/shared/internal/trouble"
 	lent      = "internal/lent"
 	logwriter = "internal/logwriter"
 
@@ -57,9 +60,15 @@ var importRules = []importRule{
 	{"algorithms", []string{step}, nil, "algorithms imports its steps and the standard library only"},
 	{step, nil, nil, "steps import the standard library only"},
 	{
-		"algorithms/shared", []string{"algorithms", step, lent, logwriter, "lua"}, []string{goRedis, breaker},
-		"algorithms/shared imports algorithms, its steps, lent, logwriter, lua, go-redis and gobreaker only",
+		"algorithms/shared", []string{"algorithms", step, transport, circuits, troubles, lent, logwriter}, []string{goRedis},
+		"algorithms/shared imports algorithms, its steps, its transport, its circuits, its table of errors, lent, logwriter and go-redis only",
 	},
+	{
+		transport, []string{"algorithms", step, troubles, "lua"}, []string{goRedis},
+		"the transport imports algorithms, its steps, the table of errors, lua and go-redis only: no arrow goes up",
+	},
+	{circuits, []string{troubles}, []string{breaker}, "circuits import the table of errors and gobreaker only"},
+	{troubles, []string{"algorithms"}, []string{goRedis}, "the table of errors imports algorithms and go-redis only"},
 	{
 		"algorithms/limitertest", []string{"algorithms", step}, nil,
 		"algorithms/limitertest imports algorithms and its steps only",
@@ -166,8 +175,13 @@ func TestCheckFinds(t *testing.T) {
 		{"algorithms/a.go", imports(goRedis + "/v9"), ruleOf("algorithms")},
 		{step + "/a.go", imports(module + "/algorithms"), ruleOf(step)},
 		{"algorithms/shared/a.go", imports(goRedis + "/v9"), ""},
-		{"algorithms/shared/a.go", imports(breaker + "/v2"), ""},
-		{"algorithms/shared/a.go", imports(module + "/lua"), ""},
+		{"algorithms/shared/a.go", imports(breaker + "/v2"), ruleOf("algorithms/shared")},
+		{circuits + "/a.go", imports(breaker + "/v2"), ""},
+		{"algorithms/shared/a.go", imports(module + "/" + transport), ""},
+		{"algorithms/shared/a.go", imports(module + "/lua"), ruleOf("algorithms/shared")},
+		{transport + "/a.go", imports(module + "/lua"), ""},
+		{transport + "/a.go", imports(module + "/algorithms/shared"), ruleOf(transport)},
+		{troubles + "/a.go", imports(module + "/" + transport), ruleOf(troubles)},
 		{"algorithms/shared/a.go", imports(module + "/headers"), ruleOf("algorithms/shared")},
 		{"algorithms/a.go", imports(module + "/middleware"), ruleOf("algorithms")},
 		{"algorithms/a.go", imports("golang.org/x/sync/singleflight"), ruleOf("algorithms")},

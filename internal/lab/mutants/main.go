@@ -43,9 +43,9 @@ var parts = []part{
 	{"step", []string{"algorithms/internal/step/*.go"}, [][]string{testSteps, testTwins, testAll}},
 	{"memory", []string{"algorithms/memory*.go"}, [][]string{testSteps, testAll}},
 	{"lua", []string{"lua/*.lua"}, [][]string{testTwins, testAll}},
-	{"redis", []string{"algorithms/shared/redis_slots.go", "algorithms/shared/redis_key.go", "algorithms/shared/batch*.go"},
+	{"redis", []string{"algorithms/shared/redis_slots.go", "algorithms/shared/redis_key.go", "algorithms/shared/internal/batch/*.go"},
 		[][]string{testTwins, testShared, testAll}},
-	{"fallback", []string{"algorithms/shared/fallback*.go"}, [][]string{{"-run", "Fallback|Spent|Ledger|Circuit|Seen", "./algorithms/shared"}, testShared, testAll}},
+	{"fallback", []string{"algorithms/shared/fallback*.go", "algorithms/shared/internal/circuit/*.go"}, [][]string{{"-run", "Fallback|Spent|Ledger|Circuit|Seen", "./algorithms/shared", "./algorithms/shared/internal/circuit"}, testShared, testAll}},
 	{"views", []string{"algorithms/shared/views.go", "algorithms/shared/views_table.go"}, [][]string{{"-run", "Den", "./algorithms/shared"}, testShared, testAll}},
 }
 

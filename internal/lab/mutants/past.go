@@ -24,29 +24,30 @@ type bug struct {
 
 const (
 	inShared = "algorithms/shared/*.go"
+	inBatch  = "algorithms/shared/internal/batch/*.go"
 	inSteps  = "algorithms/internal/step/*.go"
 )
 
 var pastBugs = []bug{
 	{
 		"the client sends a command again whose reply was lost",
-		inShared, "NoRetry() bool { return true }", "NoRetry() bool { return false }",
+		inBatch, "NoRetry() bool { return true }", "NoRetry() bool { return false }",
 	},
 	{
 		"a batch whose deadline has passed unsent is written when the client is connected",
-		inShared, "if n.batch.send() {", "if n.batch.send() || true {",
+		inBatch, "if n.batch.send() {", "if n.batch.send() || true {",
 	},
 	{
 		"the callers of a batch wait for as long as the client does",
-		inShared, "\tb.timer.Reset(r.deadline)\n", "",
+		inBatch, "\tb.timer.Reset(t.Deadline)\n", "",
 	},
 	{
 		"after Redis has lost its scripts, the digest is sent again and not the source",
-		inShared, `			name = "eval"`, `			name = "evalsha"`,
+		inBatch, `			name = "eval"`, `			name = "evalsha"`,
 	},
 	{
 		"units that Redis has perhaps charged are handed back",
-		inShared, "case it.perhaps:", "case it.perhaps && it.Cost > 1_000:",
+		inShared, "case it.fate == fateUnknown:", "case it.fate == fateUnknown && it.Cost > 1_000:",
 	},
 	{
 		"units that a Return has credited are handed back all the same",
@@ -66,7 +67,7 @@ var pastBugs = []bug{
 	},
 	{
 		"the pauses between probes double up to half a minute",
-		inShared, "p := min(firstPause<<min(n, 2), steadyPause)", "p := min(firstPause<<min(n, 7), 30*steadyPause)",
+		"algorithms/shared/internal/circuit/*.go", "p := min(FirstPause<<min(n, 2), SteadyPause)", "p := min(FirstPause<<min(n, 7), 30*SteadyPause)",
 	},
 	{
 		"an instance that starts in an outage takes the whole limit for its share",
@@ -78,7 +79,7 @@ var pastBugs = []bug{
 	},
 	{
 		"a call that times out is an error of the request",
-		inShared, "\treturn ctx.Err()\n", "\tif errors.Is(err, errTimeout) {\n\t\treturn err\n\t}\n\treturn ctx.Err()\n",
+		inShared, "\treturn ctx.Err()\n", "\tif errors.Is(err, context.DeadlineExceeded) {\n\t\treturn err\n\t}\n\treturn ctx.Err()\n",
 	},
 }
 

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	steadyPause  = time.Second // between two probes (algorithms/shared/fallback_circuit.go)
+	steadyPause  = time.Second // between two probes (algorithms/shared/internal/circuit)
 	closesWithin = steadyPause + 2*time.Second
 	lookEvery    = 10 * tick
 )

@@ -1,14 +1,27 @@
 // When the circuit opens, which outcomes it ignores, and how it closes.
 
-package shared
+package circuit
 
 import (
 	"context"
+	"errors"
+	"net"
+	"os"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms/shared/internal/trouble"
+)
+
+const defaultDeadline = 50 * time.Millisecond
+
+// The outcomes of round trips.
+var (
+	errRefused   = &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}         // not executed
+	errLost      = &net.OpError{Op: "read", Net: "tcp", Err: os.ErrDeadlineExceeded}       // maybe executed
+	errWrongType = errors.New("WRONGTYPE Operation against a key holding the wrong value") // the key's fault
 )
 
 // An outcome is how a round trip ends, and when: after so many ms.
@@ -72,18 +85,18 @@ func TestCircuitOpens(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				c, start := newCircuits(defaultDeadline).add(), time.Now()
+				c, start := New(defaultDeadline).Add(), time.Now()
 				for i, trip := range tt.trips {
 					time.Sleep(time.Until(start.Add(time.Duration(trip.at) * time.Millisecond)))
-					end, err := c.begin()
+					end, err := c.Begin()
 					if err != nil {
 						t.Fatalf("trip %d: %v", i+1, err)
 					}
 					end(trip.err)
-					if c.open.Load() != (i+1 == tt.want) {
-						t.Fatalf("after trip %d: open is %v, want trip %d to open it", i+1, c.open.Load(), tt.want)
+					if c.Open() != (i+1 == tt.want) {
+						t.Fatalf("after trip %d: open is %v, want trip %d to open it", i+1, c.Open(), tt.want)
 					}
-					if c.open.Load() {
+					if c.Open() {
 						return
 					}
 				}
@@ -96,43 +109,43 @@ func TestCircuitOpens(t *testing.T) {
 func TestCircuitIgnoresLateOutcomes(t *testing.T) {
 	for _, late := range []error{nil, errRefused} {
 		synctest.Test(t, func(t *testing.T) {
-			c := newCircuits(defaultDeadline).add()
+			c := New(defaultDeadline).Add()
 			var ends []func(error)
-			for range 2 * tripAfter {
-				end, err := c.begin()
+			for range 2 * TripAfter {
+				end, err := c.Begin()
 				if err != nil {
 					t.Fatal(err)
 				}
 				ends = append(ends, end)
 			}
-			later := ends[tripAfter:]
-			for _, end := range ends[:tripAfter] {
+			later := ends[TripAfter:]
+			for _, end := range ends[:TripAfter] {
 				time.Sleep(defaultDeadline)
 				end(errRefused)
 			}
-			if !c.open.Load() {
+			if !c.Open() {
 				t.Fatal("closed after five failures in a row")
 			}
 			later[0](late)
-			if !c.open.Load() {
+			if !c.Open() {
 				t.Errorf("a late %v closed the circuit", late)
 			}
-			time.Sleep(firstPause)
-			c.try(func() error {
+			time.Sleep(FirstPause)
+			c.Try(func() error {
 				later[1](late)
-				if !c.open.Load() {
+				if !c.Open() {
 					t.Errorf("a late %v closed the circuit that is being tried", late)
 				}
 				return nil
 			})
-			if c.open.Load() {
+			if c.Open() {
 				t.Fatal("open after an attempt that succeeded")
 			}
 			for _, end := range later[2:] {
 				time.Sleep(defaultDeadline)
 				end(late)
 			}
-			if end, err := c.begin(); err != nil {
+			if end, err := c.Begin(); err != nil {
 				t.Errorf("late outcomes (%v) opened the circuit again", late)
 			} else {
 				end(nil)
@@ -143,31 +156,31 @@ func TestCircuitIgnoresLateOutcomes(t *testing.T) {
 
 func TestCircuitBeginsNothingWhileOpen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCircuits(defaultDeadline).add()
-		for range tripAfter {
-			end, _ := c.begin()
+		c := New(defaultDeadline).Add()
+		for range TripAfter {
+			end, _ := c.Begin()
 			time.Sleep(defaultDeadline)
 			end(errLost)
 		}
-		if _, err := c.begin(); err != trouble.ErrOpen {
+		if _, err := c.Begin(); err != trouble.ErrOpen {
 			t.Errorf("begin: got %v, want trouble.ErrOpen", err)
 		}
-		if err := *c.cause.Load(); err != error(errLost) {
+		if err := c.Cause(); err != error(errLost) {
 			t.Errorf("cause: got %v, want %v", err, errLost)
 		}
-		c.try(func() error { t.Error("tried at once"); return nil })
-		time.Sleep(firstPause)
+		c.Try(func() error { t.Error("tried at once"); return nil })
+		time.Sleep(FirstPause)
 		own := func(when string, stops bool) {
 			t.Helper()
-			if c.stops(true) != stops || !c.stops(false) {
-				t.Errorf("%s: the limiter's own calls are stopped: %v, want %v; users' calls: %v, want true", when, c.stops(true), stops, c.stops(false))
+			if c.Stops(true) != stops || !c.Stops(false) {
+				t.Errorf("%s: the limiter's own calls are stopped: %v, want %v; users' calls: %v, want true", when, c.Stops(true), stops, c.Stops(false))
 			}
-			if _, err := c.begin(); err != trouble.ErrOpen {
+			if _, err := c.Begin(); err != trouble.ErrOpen {
 				t.Errorf("%s: got %v, want trouble.ErrOpen", when, err)
 			}
 		}
 		own("before an attempt", true)
-		c.try(func() error {
+		c.Try(func() error {
 			own("in an attempt", false)
 			return errRefused
 		})
@@ -178,24 +191,78 @@ func TestCircuitBeginsNothingWhileOpen(t *testing.T) {
 // An attempt that panics has failed, and blocks no other.
 func TestCircuitOutlivesAPanic(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCircuits(defaultDeadline).add()
-		for range tripAfter {
-			end, _ := c.begin()
+		c := New(defaultDeadline).Add()
+		for range TripAfter {
+			end, _ := c.Begin()
 			time.Sleep(defaultDeadline)
 			end(errLost)
 		}
 		time.Sleep(2 * time.Second)
 		func() {
 			defer func() { _ = recover() }()
-			c.try(func() error { panic("attempt") })
+			c.Try(func() error { panic("attempt") })
 		}()
-		if !c.open.Load() || c.trying.Load() {
-			t.Fatalf("open %v, trying %v after a panic; want it open, and not trying", c.open.Load(), c.trying.Load())
+		if !c.Open() || c.trying.Load() {
+			t.Fatalf("open %v, trying %v after a panic; want it open, and not trying", c.Open(), c.trying.Load())
 		}
 		time.Sleep(2 * time.Second)
-		c.try(func() error { return nil })
-		if c.open.Load() {
+		c.Try(func() error { return nil })
+		if c.Open() {
 			t.Error("open after the next attempt, which succeeded")
 		}
 	})
+}
+
+// An expiry is excused if its timer fires more than 10 ms late, unless all
+// expiries have been late for a second.
+func TestCircuitExcusesLateExpiries(t *testing.T) {
+	type expiry struct {
+		at, late int64 // ms
+		want     bool
+	}
+	every := func(gap, from, to int64, e expiry) (all []expiry) {
+		for e.at = from; e.at < to; e.at += gap {
+			all = append(all, e)
+		}
+		return all
+	}
+	join := func(parts ...[]expiry) (all []expiry) {
+		for _, part := range parts {
+			all = append(all, part...)
+		}
+		return all
+	}
+	late, counts, punctualOne := expiry{late: 11, want: true}, expiry{late: 11}, expiry{late: 10}
+	tests := map[string][]expiry{
+		"punctual":                       every(50, 0, 5_000, punctualOne),
+		"early":                          {{0, -1, false}},
+		"late":                           {{0, 11, true}},
+		"late by far":                    {{0, 10_000, true}},
+		"several at one instant":         {{7, 30, true}, {7, 31, true}, {7, 32, true}},
+		"always late":                    join(every(50, 0, 1_000, late), every(50, 1_000, 9_000, counts)),
+		"late now and then":              every(1_001, 0, 50_000, late),
+		"late once a second":             join(every(1_000, 0, 1_000, late), every(1_000, 1_000, 9_000, counts)),
+		"a punctual one in between":      join(every(50, 0, 900, late), every(1, 900, 901, punctualOne), every(50, 950, 1_950, late), every(50, 1_950, 3_000, counts)),
+		"a punctual one after a second":  join(every(50, 0, 1_000, late), every(50, 1_000, 2_000, counts), every(1, 2_000, 2_001, punctualOne), every(50, 2_050, 3_050, late), every(50, 3_050, 4_000, counts)),
+		"silence for more than a second": join(every(50, 0, 1_000, late), every(50, 1_000, 2_000, counts), every(50, 3_000, 4_000, late), every(50, 4_000, 5_000, counts)),
+	}
+	for name, expiries := range tests {
+		cs := New(defaultDeadline)
+		c, other, excused := cs.Add(), cs.Add(), int64(0)
+		for i, e := range expiries {
+			now := 1_000 + e.at*1_000
+			if got := c.Excuses(now-e.late*1_000, now); got != e.want {
+				t.Errorf("%s: expiry %d, at %d ms and %d ms late: excused is %v, want %v", name, i, e.at, e.late, got, e.want)
+			}
+			if e.want {
+				excused++
+			}
+		}
+		if got := c.TakeExcused(); got != excused || c.TakeExcused() != 0 || other.excused.Swap(0) != 0 {
+			t.Errorf("%s: got %d excused expiries, want %d, once", name, got, excused)
+		}
+	}
+	if c := New(defaultDeadline).Add(); c.Excuses(0, punctual) || !c.Excuses(0, punctual+1) {
+		t.Error("an expiry is late from one µs after 10 ms")
+	}
 }

@@ -2,7 +2,7 @@
 // case and lone.lua. One clock of the test drives them, so instants, clocks that step
 // back and the lives of keys are exact.
 
-package shared
+package batch
 
 import (
 	"fmt"
@@ -94,8 +94,7 @@ type walk struct {
 	limits  []step.Limit
 	keys    []int                 // each has the limit of this place
 	models  map[string]*walkedKey // by stored key: the keys of each text are its own
-	redis   map[bool]*redisLayer  // by whether the general case decides
-	scripts map[bool]int          // how many were sent
+	scripts map[bool]int          // how many were sent, by whether the general case decides
 }
 
 // A walkedKey is a key as the Go step knows it.
@@ -130,9 +129,6 @@ func (w *walk) begin() {
 		w.now = 1 + w.Int64N(1_000_000_000_000_000) // before 2001, states have the long form
 	}
 	w.models, w.scripts = make(map[string]*walkedKey), make(map[bool]int)
-	w.redis = map[bool]*redisLayer{
-		false: newRedis(w.T, w.client, &Options{Prefix: "lone"}).redis, true: newRedis(w.T, w.client, &Options{Prefix: "general"}).redis,
-	}
 }
 
 // size draws a number up to most, of any magnitude.
@@ -206,14 +202,7 @@ func (w *walk) decide(calls [][]algorithms.Check, general bool) {
 	w.Helper()
 	var s script
 	for _, checks := range calls {
-		c, err := newCall(checks)
-		if err != nil {
-			w.Fatalf("%s: %v", w.name, err)
-		}
-		rc := &c.slots
-		rc.redis, rc.call, rc.items = w.redis[general], c, c.items
-		rc.split()
-		s.groups = append(s.groups, &rc.groups[0])
+		s.groups = append(s.groups, groupOf(w.T, fmt.Sprint("general-", general), checks...))
 	}
 	s.pack(time.Now)
 	if s.general && !general {
@@ -263,16 +252,16 @@ func (w *walk) expire(key string) {
 
 // compare lets the Go step decide a group, and compares the answers. A call is charged if none of
 // its takes is denied.
-func (w *walk) compare(g *group) {
+func (w *walk) compare(g *Group) {
 	w.Helper()
 	denied := false
-	for _, it := range g.items {
-		m := w.models[it.key]
+	for _, it := range g.Items {
+		m := w.models[it.Stored]
 		m.limit = &it.Limit
 		denied = denied || !w.take(m, it.Cost).Allowed
 	}
-	for _, it := range g.items {
-		m, cost := w.models[it.key], it.Cost
+	for _, it := range g.Items {
+		m, cost := w.models[it.Stored], it.Cost
 		want := w.take(m, cost)
 		if denied && want.Allowed {
 			want = w.take(m, 0)
@@ -281,7 +270,7 @@ func (w *walk) compare(g *group) {
 		got := it.Answer
 		same := got.N == want.State.N && got.F == want.State.F && (got.T == want.State.T || want.State.Empty())
 		if got.Allowed != want.Allowed || got.Charged != want.Charged || !same {
-			w.Fatalf("%s: at %d %d units of %s with %+v under %+v: got %+v, want %+v", w.name, w.now, cost, it.key, m.state, it.Limit, got, want)
+			w.Fatalf("%s: at %d %d units of %s with %+v under %+v: got %+v, want %+v", w.name, w.now, cost, it.Stored, m.state, it.Limit, got, want)
 		}
 		if want.Dirty {
 			m.state = want.State

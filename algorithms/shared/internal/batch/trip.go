@@ -1,11 +1,10 @@
 // The round trips of a batch: one, and another for scripts that Redis did not
 // know, or that a new connection may serve.
 
-package shared
+package batch
 
 import (
 	"cmp"
-	"context"
 	"math/bits"
 	"slices"
 	"time"
@@ -23,25 +22,23 @@ func monotonic() int64 { return time.Since(started).Microseconds() }
 // that has groups of the limiter itself is sent in any case. Afterwards every command
 // has its reply or its error.
 func (b *batch) run(s *sender) {
-	r := b.lane.redis
-	b.due = monotonic() + r.deadline.Microseconds()
-	if b.now = 0; r.now != nil {
-		if b.now, b.err = r.scriptNow(); b.err != nil {
-			return
-		}
+	t := b.lane.transport
+	b.due = monotonic() + t.Deadline.Microseconds()
+	if b.now, b.err = t.scriptNow(); b.err != nil {
+		return
 	}
 	var ours, callers bool
 	for _, g := range b.groups {
-		ours, callers = ours || g.ours, callers || !g.ours
+		ours, callers = ours || g.Ours, callers || !g.Ours
 	}
 	if callers {
-		b.endTrip, b.err = b.lane.circuit.begin()
+		b.endTrip, b.err = b.lane.circuit.Begin()
 	}
 	if b.err != nil && !ours {
 		return
 	}
 	b.err = nil
-	b.timer.Reset(r.deadline)
+	b.timer.Reset(t.Deadline)
 	b.opaque = s.opaque
 	for b.write(); len(b.trips) > 0; b.again() {
 		s.trip(b.ctx, b.trips)
@@ -49,13 +46,8 @@ func (b *batch) run(s *sender) {
 }
 
 // tell reports the outcome of the batch's trips to the circuit. The function
-// that ends the batch calls it, once. After a failure it lets the client look for
-// the masters of a Cluster again. Go-redis does so only now and then, or when a
-// node redirects it. A node that is gone does not redirect.
+// that ends the batch calls it, once.
 func (b *batch) tell(err error) {
-	if c := b.lane.redis.cluster; c != nil && trouble.Of(err).Effect == trouble.Failure {
-		c.ReloadState(context.Background()) // does not wait
-	}
 	if b.endTrip != nil {
 		b.endTrip(err)
 	}
@@ -64,7 +56,7 @@ func (b *batch) tell(err error) {
 // write makes the scripts, one for the takes of each slot and one for its
 // settlements, and counts them.
 func (b *batch) write() {
-	r := b.lane.redis
+	t := b.lane.transport
 	for _, g := range b.groups {
 		s := b.scriptOf(g)
 		s.groups = append(s.groups, g)
@@ -72,21 +64,21 @@ func (b *batch) write() {
 	for i := range b.scripts {
 		s, checks := &b.scripts[i], 0
 		for _, g := range s.groups {
-			checks += len(g.items)
+			checks += len(g.Items)
 		}
-		r.counts.batches[min(bits.Len(uint(checks-1)), len(r.counts.batches)-1)].Add(1)
-		r.counts.batched.Add(uint64(checks))
-		s.pack(r.clock)
+		t.counts.sizes[min(bits.Len(uint(checks-1)), len(t.counts.sizes)-1)].Add(1)
+		t.counts.batched.Add(uint64(checks))
+		s.pack(t.Clock)
 		b.command(s, "evalsha")
 	}
 }
 
 // scriptOf returns the script for a group.
-func (b *batch) scriptOf(g *group) *script {
+func (b *batch) scriptOf(g *Group) *script {
 	n := len(b.scripts)
 	for i := range n {
 		s := &b.scripts[i]
-		if first := s.groups[0]; first.slot == g.slot && first.items[0].Op.Settles() == g.items[0].Op.Settles() {
+		if first := s.groups[0]; first.Slot == g.Slot && first.Items[0].Op.Settles() == g.Items[0].Op.Settles() {
 			return s
 		}
 	}
@@ -119,7 +111,7 @@ func (b *batch) read() (outcome error) {
 // readScript gives the groups of a script their answers or errors. If Redis has
 // answered none of them, it returns an error.
 func (b *batch) readScript(s *script) error {
-	report := b.lane.redis.report
+	watcher := b.lane.transport.Watcher
 	reply, err := s.cmd.Result()
 	if err != nil {
 		err = trouble.AsTimeout(err)
@@ -127,19 +119,18 @@ func (b *batch) readScript(s *script) error {
 		err = s.read(reply)
 	}
 	if err != nil && !b.expired() { // otherwise expire has counted it
-		report.failed(err)
+		watcher.Failed(err)
 	}
 	outcome, answered := err, false
 	for _, g := range s.groups {
 		if err == nil && g.err != nil { // the error of a stored key
-			report.failed(g.err)
+			watcher.Failed(g.err)
 		}
 		g.err = cmp.Or(err, g.err)
 		outcome, answered = cmp.Or(outcome, g.err), answered || g.err == nil
 	}
 	if answered {
-		report.answered()
-		b.lane.redis.routed.Store(true)
+		watcher.Answered()
 		return nil
 	}
 	return outcome

@@ -26,7 +26,6 @@
 // does so only through a client that ends each read and write 1 ms after the
 // deadline, and only if
 //
-//   - the caller has no deadline before the limiter's,
 //   - no take fails closed: a reply that comes after its refusal lets its units be
 //     returned, and
 //   - no batch of the lane was late in the last second. A client that gives up
@@ -38,11 +37,12 @@
 // open for ten deadlines. If Redis resumes by then, its replies say which calls
 // it has executed.
 
-package shared
+package batch
 
 import (
 	"context"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -65,13 +65,13 @@ const (
 	workersFor = time.Second
 )
 
-// A lane sends groups to one master.
-type lane struct {
-	redis   *redisLayer
-	circuit *circuit // of the master
+// A Lane sends groups to one master.
+type Lane struct {
+	transport *Transport
+	circuit   Circuit
 
 	mu        sync.Mutex // guards the fields below
-	queue     []*group
+	queue     []*Group
 	inFlight  int       // batches in flight, except stuck ones
 	flying    int       // groups in these batches
 	flight    flight    // how many may be in flight
@@ -81,40 +81,46 @@ type lane struct {
 	overdueAt time.Time // when the last batch was overdue
 }
 
-// submit queues a group, and waits for its end, or until ctx ends.
-func (l *lane) submit(ctx context.Context, g *group) error {
-	direct, err := l.enqueue(ctx, g)
+// Lane returns the lane of a master, which asks its circuit.
+func (t *Transport) Lane(c Circuit) *Lane { return &Lane{transport: t, circuit: c} }
+
+// Submit queues a group and waits for its end. If ctx ends while the group is
+// queued, the group is not sent. An overdue group may still be executed: see group.go.
+func (l *Lane) Submit(ctx context.Context, g *Group) (overdue bool, err error) {
+	if g.done == nil {
+		g.done = make(chan end, 1)
+	}
+	direct, err := l.enqueue(g)
 	if err != nil {
-		return err
+		return false, err
 	}
 	if direct != nil {
 		direct.sendDirect()
-		return <-g.done
 	}
+	var e end
 	select {
-	case err := <-g.done:
-		return err
+	case e = <-g.done:
 	case <-ctx.Done():
+		if l.leave(g) {
+			return false, trouble.ErrUnsent
+		}
+		e = <-g.done
 	}
-	if !l.leave(g) {
-		return <-g.done // just in time
-	}
-	if g.abandoned {
-		return trouble.ErrTimeout
-	}
-	return trouble.ErrUnsent
+	return e.overdue, e.err
 }
 
-// post queues a group that has no waiting caller.
-func (l *lane) post(g *group) {
-	if _, err := l.enqueue(context.Background(), g); err != nil {
-		g.end(err)
+// Post queues a group that has no waiting caller. ended receives its end, and must
+// not block.
+func (l *Lane) Post(g *Group, ended func(error)) {
+	g.ended = ended
+	if _, err := l.enqueue(g); err != nil {
+		ended(err)
 	}
 }
 
-// enqueue adds a group to the queue. It returns the group's batch if the caller,
-// who waits until ctx ends, is to send it; otherwise a worker will.
-func (l *lane) enqueue(ctx context.Context, g *group) (direct *batch, err error) {
+// enqueue adds a group to the queue. It returns the group's batch if its caller
+// is to send it; otherwise a worker will.
+func (l *Lane) enqueue(g *Group) (direct *batch, err error) {
 	g.queued = time.Now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -125,8 +131,8 @@ func (l *lane) enqueue(ctx context.Context, g *group) (direct *batch, err error)
 	if l.awaiting > 0 && g.queued.Sub(l.lastEnd) < joinFor {
 		return nil, nil
 	}
-	if l.mayGoDirect(ctx) && l.place(true) {
-		direct = l.redis.batches.Get().(*batch)
+	if l.mayGoDirect() && l.place(true) {
+		direct = l.transport.batches.Get().(*batch)
 		direct.gather(l)
 		return direct, nil
 	}
@@ -134,19 +140,42 @@ func (l *lane) enqueue(ctx context.Context, g *group) (direct *batch, err error)
 	return nil, nil
 }
 
+// leave takes a group out of the queue, and reports whether it was there. It will
+// never be sent then.
+func (l *Lane) leave(g *Group) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	i := slices.Index(l.queue, g)
+	if i >= 0 {
+		l.queue = slices.Delete(l.queue, i, i+1)
+	}
+	return i >= 0
+}
+
+// shed ends the groups at the head of the queue that have been waiting for the
+// whole deadline, or all groups. It reports whether there are any. It requires
+// mu.
+func (l *Lane) shed(all bool, err error) bool {
+	oldest := time.Now().Add(-l.transport.Deadline)
+	n := 0
+	for n < len(l.queue) && (all || l.queue[n].queued.Before(oldest)) {
+		l.queue[n].end(end{err: err})
+		n++
+	}
+	l.queue = slices.Delete(l.queue, 0, n)
+	return n > 0
+}
+
 // mayGoDirect reports whether the caller of the last group in the queue may send it
 // itself. It requires mu.
-func (l *lane) mayGoDirect(ctx context.Context) bool {
-	if g := l.queue[len(l.queue)-1]; l.redis.direct == nil || len(l.queue) != 1 || g.closed || g.whenEnded != nil || g.queued.Before(l.overdueAt.Add(workersFor)) {
-		return false
-	}
-	deadline, ok := ctx.Deadline()
-	return !ok || time.Until(deadline) >= l.redis.deadline
+func (l *Lane) mayGoDirect() bool {
+	g := l.queue[len(l.queue)-1]
+	return l.transport.direct != nil && len(l.queue) == 1 && !g.Closed && g.ended == nil && !g.queued.Before(l.overdueAt.Add(workersFor))
 }
 
 // start starts a worker, if there is work and one more batch may be in flight.
 // It requires mu.
-func (l *lane) start() {
+func (l *Lane) start() {
 	if len(l.queue) > 0 && l.place(false) {
 		go l.work()
 	}
@@ -154,8 +183,8 @@ func (l *lane) start() {
 
 // place takes a place in flight, and reports whether there was one. A caller that sends
 // its own batch may find one where a worker does not. It requires mu.
-func (l *lane) place(direct bool) bool {
-	now, most := monotonic(), l.redis.inFlight
+func (l *Lane) place(direct bool) bool {
+	now, most := monotonic(), l.transport.InFlight
 	if l.inFlight >= l.flight.allowed(now, most) && !(direct && l.flight.alone(now, l.flying, most)) {
 		return false
 	}
@@ -165,9 +194,9 @@ func (l *lane) place(direct bool) bool {
 
 // work is a worker: it sends batches until the queue is empty, or until it has
 // lost its place in flight.
-func (l *lane) work() {
+func (l *Lane) work() {
 	for b := l.next(); b != nil; b = l.next() {
-		b.run(l.redis.workers)
+		b.run(l.transport.workers)
 		woken := len(b.groups)
 		if !b.finish() {
 			return
@@ -179,7 +208,7 @@ func (l *lane) work() {
 }
 
 // await lets callers run that a batch has woken, until as many calls are queued.
-func (l *lane) await(woken int) {
+func (l *Lane) await(woken int) {
 	for began, before, idle := time.Now(), 0, 0; ; idle++ {
 		l.mu.Lock()
 		queued := len(l.queue)
@@ -202,18 +231,18 @@ func (l *lane) await(woken int) {
 // frees the worker's place in flight and returns nil. If the batch has no room for all
 // groups, next starts another worker. It sheds groups that have waited for too
 // long: there may be more calls than Redis answers in time.
-func (l *lane) next() (b *batch) {
+func (l *Lane) next() (b *batch) {
 	l.mu.Lock()
 	overloaded := l.shed(false, trouble.ErrOverloaded)
 	l.inFlight-- // the worker's place: fewer may be allowed now
 	if len(l.queue) > 0 && l.place(false) {
-		b = l.redis.batches.Get().(*batch)
+		b = l.transport.batches.Get().(*batch)
 		b.gather(l)
 		l.start()
 	}
 	l.mu.Unlock()
 	if overloaded {
-		l.redis.report.failed(trouble.ErrOverloaded)
+		l.transport.Watcher.Failed(trouble.ErrOverloaded)
 	}
 	return b
 }
@@ -230,8 +259,22 @@ func (b *batch) sendDirect() {
 			l.start()
 		}
 	}()
-	b.run(l.redis.direct)
+	b.run(l.transport.direct)
 	if !b.answered() && monotonic() >= b.due {
 		b.expire() // this process was late, and the client was first
 	}
+}
+
+// A Load is what a lane is doing.
+type Load struct {
+	Queued   int // groups
+	UnderWay int // batches that the client has, also stuck ones
+	Allowed  int // batches that may be in flight while round trips are known; 0 before the first
+}
+
+// Load returns what the lane is doing, for tests of this module.
+func (l *Lane) Load() Load {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return Load{len(l.queue), l.inFlight + l.stuck, l.flight.level}
 }

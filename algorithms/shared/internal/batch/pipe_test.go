@@ -1,6 +1,6 @@
 // A server in the memory of a test, for clients of go-redis in synctest bubbles.
 
-package shared
+package batch
 
 import (
 	"bufio"
@@ -81,17 +81,33 @@ func (s *pipeServer) closed(since time.Time) (after []time.Duration) {
 // client returns a client with go-redis's default options, except the options that
 // set changes.
 func (s *pipeServer) client(t *testing.T, set func(*redis.Options)) *redis.Client {
-	return clientOf(t, "127.0.0.1:1", func(o *redis.Options) {
-		o.Dialer = func(context.Context, string, string) (net.Conn, error) {
-			near, far := net.Pipe()
-			t.Cleanup(func() { _ = far.Close() }) // go-redis 9.22 forgets a connection whose handshake fails
-			go s.serve(far)
-			return near, nil
-		}
-		if set != nil {
-			set(o)
-		}
-	})
+	t.Helper()
+	o := &redis.Options{Addr: "127.0.0.1:1", Dialer: func(context.Context, string, string) (net.Conn, error) {
+		near, far := net.Pipe()
+		t.Cleanup(func() { _ = far.Close() }) // go-redis 9.22 forgets a connection whose handshake fails
+		go s.serve(far)
+		return turnConn{near, make(chan struct{}, 1)}, nil
+	}}
+	if set != nil {
+		set(o)
+	}
+	c := redis.NewClient(o)
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// A turnConn lets writers wait for each other in a channel. A pipe has a mutex for that, and while a goroutine
+// waits for a mutex, the clock of its bubble stands still: then the deadline of the other writer never comes. Go-redis
+// 9.22 writes to a connection in two goroutines when it moves one that is in use.
+type turnConn struct {
+	net.Conn
+	turn chan struct{}
+}
+
+func (c turnConn) Write(b []byte) (int, error) {
+	c.turn <- struct{}{}
+	defer func() { <-c.turn }()
+	return c.Conn.Write(b)
 }
 
 func (s *pipeServer) serve(conn net.Conn) {

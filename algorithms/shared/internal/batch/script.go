@@ -1,7 +1,7 @@
 // The command that runs a script: EVALSHA with the digest, and EVAL with the source
 // for a Redis that does not know the script (NOSCRIPT).
 
-package shared
+package batch
 
 import (
 	"strconv"
@@ -28,7 +28,7 @@ func (b *batch) again() {
 		}
 		s.refused = true
 		if redis.HasErrorPrefix(err, "NOSCRIPT") {
-			b.lane.redis.report.loads.Add(1)
+			b.lane.transport.counts.loads.Add(1)
 			name = "eval"
 		}
 		b.command(s, name)
@@ -39,7 +39,7 @@ var scriptDigest, scriptSource = []byte(lua.Digest), []byte(lua.Source())
 
 // command makes the command that runs a script of the batch, for the next trip.
 func (b *batch) command(s *script, name string) {
-	b.lane.redis.counts.scripts.Add(1)
+	b.lane.transport.counts.scripts.Add(1)
 	s.name = scriptName{batch: b, text: scriptDigest}
 	if name == "eval" {
 		s.name.text = scriptSource
@@ -59,7 +59,7 @@ func (b *batch) command(s *script, name string) {
 	}
 	s.cmd = redis.NewCmd(b.ctx, s.args...)
 	s.cmd.SetFirstKeyPos(3)
-	b.trips = append(b.trips, once{s.cmd})
+	b.trips = append(b.trips, Once{s.cmd})
 }
 
 // A scriptName is the digest or the source of a script, as an argument of a
@@ -91,8 +91,9 @@ func (n *scriptName) String() string {
 	return string(n.text)
 }
 
-// once keeps go-redis from sending a command again after a failure in which
+// Once keeps go-redis from sending a command again after a failure in which
 // Redis may have executed it.
-type once struct{ *redis.Cmd }
+type Once struct{ *redis.Cmd }
 
-func (once) NoRetry() bool { return true }
+// NoRetry says so to go-redis.
+func (Once) NoRetry() bool { return true }

@@ -1,11 +1,10 @@
 // How much one batch holds.
 
-package shared
+package batch
 
 import (
 	"context"
 	"fmt"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -26,7 +25,9 @@ func TestBatchesAreBoundedByWeight(t *testing.T) {
 	}
 	bucket := algorithms.TokenBucket(100, time.Hour)
 	server := redistest.Start(t)
-	take(t, newRedis(t, server.Client(), nil), "usr=1", bucket, 1) // the server knows the script
+	if _, err := takeOne(t.Context(), newLane(server.Client(), Options{})); err != nil { // the server knows the script
+		t.Fatal(err)
+	}
 	for name, tt := range map[string]struct {
 		calls int
 		call  func(i int) []algorithms.Check
@@ -34,7 +35,6 @@ func TestBatchesAreBoundedByWeight(t *testing.T) {
 	}{
 		"takes":                {2 * maxBatchWeight, takes(bucket, 1, "usr="), 2},
 		"one take more":        {2*maxBatchWeight + 1, takes(bucket, 1, "usr="), 3},
-		"keys of 300 bytes":    {maxBatchWeight, takes(bucket, 1, strings.Repeat(strings.Repeat("x", 100)+"|", 3)), 2},
 		"logs of 900":          {4, takes(algorithms.SlidingWindowLog(900, time.Hour), 1, "usr="), 4},
 		"calls of many takes":  {3, takes(bucket, 2*maxBatchWeight, "usr="), 3},
 		"calls of three takes": {maxBatchWeight, takes(bucket, 3, "usr="), 3},
@@ -42,11 +42,11 @@ func TestBatchesAreBoundedByWeight(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := redistest.Script(server.Client(), redistest.Hold())
-			r := newRedis(t, c, &Options{InFlight: 1, Prefix: strings.ReplaceAll(name, " ", "-"), Deadline: time.Minute})
+			r := newLane(c, Options{InFlight: 1})
 			var callers sync.WaitGroup
 			ask := func(checks []algorithms.Check) {
 				callers.Go(func() {
-					if err := r.Allow(context.Background(), checks); err != nil {
+					if _, err := r.Submit(context.Background(), groupOf(t, name, checks...)); err != nil {
 						t.Error(err)
 					}
 				})
@@ -56,11 +56,11 @@ func TestBatchesAreBoundedByWeight(t *testing.T) {
 			for i := range tt.calls {
 				ask(tt.call(i))
 			}
-			redistest.Until(t, "all other calls are queued", func() bool { return r.redis.queued() == tt.calls })
-			before := r.redis.counts.scripts.Load()
+			redistest.Until(t, "all other calls are queued", func() bool { return r.Load().Queued == tt.calls })
+			before := r.scripts()
 			c.Open()
 			callers.Wait()
-			if got := r.redis.counts.scripts.Load() - before; got != tt.want {
+			if got := r.scripts() - before; got != tt.want {
 				t.Errorf("%d calls travelled in %d batches, want %d", tt.calls, got, tt.want)
 			}
 		})

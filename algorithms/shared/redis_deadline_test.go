@@ -24,6 +24,7 @@ var errAnswer = errors.New("WRONGTYPE of this client")
 // A server that answers in time, but fewer calls than there are, holds no call
 // for much longer than the deadline.
 func TestQueueIsNoLongerThanTheDeadline(t *testing.T) {
+	const maxBatchWeight = 48 // takes of a batch
 	synctest.Test(t, func(t *testing.T) {
 		const deadline, took = 50 * time.Millisecond, 45 * time.Millisecond
 		r := newRedis(t, redistest.Script(nil, redistest.Wait(took), redistest.Fail(errAnswer)), &Options{Deadline: deadline, InFlight: 2})

@@ -1,6 +1,6 @@
 // The reply of the Lua script: lua/prelude.lua has the layout.
 
-package shared
+package batch
 
 import (
 	"encoding/binary"
@@ -34,8 +34,8 @@ func (s *script) read(reply any) error {
 			failures = failures[1:]
 			continue
 		}
-		for _, it := range g.items {
-			it.now, it.Answer = now, r.answer()
+		for _, it := range g.Items {
+			it.Now, it.Answer = now, r.answer()
 		}
 	}
 	if r.short || r.data != "" || len(failures) > 0 {

@@ -8,7 +8,8 @@
 //	 (ended)          unsent             overdue
 //
 //	queued    Groups wait in their lane; there is no batch yet. A group whose
-//	          caller leaves, or that has waited for too long, ends here.
+//	          caller leaves, or that has waited for too long, ends here. No group
+//	          leaves later.
 //	held      The client has the batch, and has not read it. A client that
 //	          cannot connect goes on trying after the deadline. So the client
 //	          receives the name of a script only when it writes the command.
@@ -20,9 +21,9 @@
 //	answered  The trips ended within the deadline, perhaps with an error. The
 //	          callers receive their answers, or why there is none.
 //	unsent    The deadline passed before the client read anything. The callers
-//	          receive trouble.ErrUnsent. Redis executed nothing, and never will.
+//	          receive ErrUnsent. Redis executed nothing, and never will.
 //	overdue   The deadline passed after the client had read a name. The callers
-//	          receive trouble.ErrTimeout. Perhaps Redis executes the scripts.
+//	          receive ErrTimeout. Perhaps Redis executes the scripts.
 //
 // Example: the deadline is 50 ms, and Redis is down. The client dials for 5 s.
 // At 50 ms the batch is held, so it ends unsent: its calls are certainly not
@@ -36,11 +37,10 @@
 // A batch holds one of its lane's places in flight. A batch that expires gives
 // its place to another. The lane counts it as stuck until the client returns.
 //
-// A caller may leave a group in flight, and an overdue batch leaves all its
-// groups. When the client returns, the calls of these groups learn how they
-// ended: see shared_pending.go.
+// When the client returns, the owners of an overdue batch learn how their groups
+// went: see group.go.
 
-package shared
+package batch
 
 import (
 	"context"
@@ -65,13 +65,13 @@ const (
 // A batch is the groups that a sender sends at once, as one script per slot.
 // Idle batches are pooled, with all buffers.
 type batch struct {
-	lane   *lane
+	lane   *Lane
 	ctx    context.Context // of the trips
 	cancel context.CancelFunc
 	timer  *time.Timer // runs expire
 
 	phase    atomic.Uint32
-	groups   []*group
+	groups   []*Group
 	err      error       // why nothing is sent
 	endTrip  func(error) // the circuit's, which receives the outcome; nil if there is none
 	now      int64       // µs: the instant that the scripts receive; 0: the server's
@@ -90,38 +90,6 @@ func newBatch() any {
 	return b
 }
 
-// A group is the part of a call that one script decides.
-type group struct {
-	items  []*item
-	lane   *lane
-	denied int // takes outside of the group
-	slot   uint16
-	ours   bool // sent for the limiter itself: also while the circuit is open, and the circuit does not count it
-	closed bool // it has a check that fails closed: a reply that comes after a refusal lets the units be returned
-
-	weight int // added to the batch
-
-	// Guarded by the lane's mu:
-	queued    time.Time
-	batch     *batch // in flight, whose end the caller waits for
-	abandoned bool   // the caller has stopped waiting, though Redis may execute the group; final once the batch has ended
-
-	call      *call       // learns the end of a group that was left; nil: no call does
-	next      *group      // in the tally of its key
-	err       error       // why the batch has no answer for it
-	done      chan error  // with room for one: its end
-	whenEnded func(error) // instead of done, if no caller waits; must not block
-}
-
-// end tells whoever waits that the group has ended.
-func (g *group) end(err error) {
-	if g.whenEnded != nil {
-		g.whenEnded(err)
-		return
-	}
-	g.done <- err
-}
-
 // reset empties b, and keeps its buffers. All its groups must have ended.
 func (b *batch) reset() {
 	for i := range b.scripts {
@@ -132,35 +100,28 @@ func (b *batch) reset() {
 	b.groups, b.scripts, b.trips = b.groups[:0], b.scripts[:0], b.trips[:0]
 }
 
-// leave gives up a group, and reports whether it did: false if the group has
-// ended. A queued group will never be sent. A group in flight may still be
-// executed.
-func (l *lane) leave(g *group) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if i := slices.Index(l.queue, g); i >= 0 {
-		l.queue = slices.Delete(l.queue, i, i+1)
-		return true
-	}
-	if g.batch == nil {
-		return false
-	}
-	g.abandoned, g.batch = true, nil
-	return true
-}
+// A batch holds Redis for as long as its checks take, and all other clients
+// wait. So a batch is bounded by weight, in takes that are alone on their
+// keys. A heavier group travels alone.
+//
+// A larger batch would cost Redis little less per check, and on a network it would
+// let callers wait for each other.
+const maxBatchWeight = 48
 
-// shed ends the groups at the head of the queue that have been waiting for the
-// whole deadline, or all groups. It reports whether there are any. It requires
-// mu.
-func (l *lane) shed(all bool, err error) bool {
-	oldest := time.Now().Add(-l.redis.deadline)
-	n := 0
-	for n < len(l.queue) && (all || l.queue[n].queued.Before(oldest)) {
-		l.queue[n].end(err)
-		n++
+// gather fills the batch with the groups at the head of the queue:
+// queued -> held. It requires mu.
+func (b *batch) gather(l *Lane) {
+	b.lane = l
+	weight := 0
+	for _, g := range l.queue {
+		if weight += g.Weight; len(b.groups) > 0 && weight > maxBatchWeight {
+			break
+		}
+		b.groups = append(b.groups, g)
 	}
-	l.queue = slices.Delete(l.queue, 0, n)
-	return n > 0
+	l.queue = slices.Delete(l.queue, 0, len(b.groups))
+	b.together = l.inFlight
+	l.flying += len(b.groups)
 }
 
 // send is called when the client reads what it is about to write: held -> sent.
@@ -180,9 +141,6 @@ func (b *batch) answer() bool {
 		return false
 	}
 	b.phase.Store(phaseAnswered)
-	for _, g := range b.groups {
-		g.batch = nil
-	}
 	return true
 }
 
@@ -209,22 +167,19 @@ func (b *batch) expire() {
 	} else {
 		b.phase.Store(phaseOverdue)
 	}
-	if now := monotonic(); b.endTrip != nil && l.circuit.excuses(b.due, now) {
-		l.redis.report.excused.Add(1)
-		b.tell(trouble.ErrProcessLate)
-	} else {
-		b.tell(err)
+	outcome := err
+	if b.endTrip != nil && l.circuit.Excuses(b.due, monotonic()) {
+		l.transport.counts.excused.Add(1)
+		outcome = trouble.ErrProcessLate
 	}
-	l.redis.report.failed(err)
+	b.tell(outcome)
+	l.transport.Watcher.Failed(err)
 	for _, g := range b.groups {
-		if !g.abandoned {
-			g.abandoned, g.batch = err == trouble.ErrTimeout, nil
-			g.end(err)
-		}
+		g.end(end{err == trouble.ErrTimeout, err})
 	}
 	l.flight.failed()
 	l.overdueAt = time.Now()
-	silent := time.Since(l.lastEnd) > l.redis.deadline/2
+	silent := time.Since(l.lastEnd) > l.transport.Deadline/2
 	l.shed(silent, trouble.ErrUnsent)
 	l.inFlight--
 	l.flying -= len(b.groups)
@@ -233,14 +188,16 @@ func (b *batch) expire() {
 }
 
 // finish ends a batch whose trips have ended. It wakes the callers that still
-// wait, and tells the calls of groups that were left how they ended. It reports
+// wait, or tells the owners of overdue groups how they went. It reports
 // whether the batch still has its place in flight. If it has, and several groups, its
 // worker awaits callers.
 func (b *batch) finish() (inTime bool) {
 	stopped := b.timer.Stop()
 	l := b.lane
 	l.mu.Lock()
-	if inTime = b.answer(); inTime {
+	inTime = b.answer()
+	overdue := b.phase.Load() == phaseOverdue
+	if inTime {
 		l.lastEnd = time.Now()
 		l.flying -= len(b.groups)
 		if len(b.groups) > 1 {
@@ -250,24 +207,23 @@ func (b *batch) finish() (inTime bool) {
 			l.flight.failed()
 		} else if sent := b.scripts[len(b.scripts)-1].name.sent; sent != 0 {
 			now := monotonic()
-			l.flight.answered(now, now-sent, b.together, l.redis.inFlight)
-			l.redis.trips.add(time.Duration(now-sent) * time.Microsecond)
+			l.flight.answered(now, now-sent, b.together, l.transport.InFlight)
+			l.transport.trips.add(time.Duration(now-sent) * time.Microsecond)
 		}
-	} else if l.stuck--; b.answered() && b.phase.Load() == phaseOverdue {
+	} else if l.stuck--; overdue && b.answered() {
 		took := time.Duration(monotonic()-b.scripts[len(b.scripts)-1].name.sent) * time.Microsecond
-		l.redis.report.late(took, l.redis.deadline)
-		l.redis.trips.add(took)
+		l.transport.Watcher.Late(took)
+		l.transport.trips.add(took)
 	}
 	l.mu.Unlock()
 	if outcome := b.read(); inTime && b.err == nil {
 		b.tell(outcome)
 	}
 	for _, g := range b.groups {
-		switch {
-		case g.abandoned && g.call != nil:
-			g.call.groupEnded(g)
-		case inTime && !g.abandoned:
-			g.end(g.err) // the group belongs to its caller again
+		if inTime {
+			g.end(end{err: g.err}) // the group belongs to its owner again
+		} else if overdue && g.Owner != nil {
+			g.Owner.Settled(g.err)
 		}
 	}
 	if !inTime || !stopped { // something may still use the batch
@@ -275,6 +231,6 @@ func (b *batch) finish() (inTime bool) {
 		return inTime
 	}
 	b.reset()
-	l.redis.batches.Put(b)
+	l.transport.batches.Put(b)
 	return true
 }

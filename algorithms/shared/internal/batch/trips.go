@@ -1,7 +1,7 @@
 // How long Redis takes to answer. A reply that comes after the deadline counts, too:
 // without it, the figures would improve while Redis is slow.
 
-package shared
+package batch
 
 import (
 	"sync/atomic"

@@ -1,6 +1,6 @@
-// Workers that await the callers that they have woken.
+// Workers that await the callers that they have woken, and callers that need not wait.
 
-package shared
+package batch
 
 import (
 	"context"
@@ -35,14 +35,13 @@ func (c slowClient) Process(_ context.Context, cmd redis.Cmder) error {
 // start one, with the calls that waited.
 func TestCallsJoinAWorkerThatAwaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRedis(t, redistest.Script(nil, redistest.Fail(errAnswer)), nil)
-		l := r.redis.only
+		l := newLane(redistest.Script(nil, redistest.Fail(errAnswer)), Options{})
 		l.awaiting, l.lastEnd = 1, time.Now()
 		var callers sync.WaitGroup
-		ask := func() { callers.Go(func() { _, _ = takeOne(context.Background(), r) }); synctest.Wait() }
+		ask := func() { callers.Go(func() { _, _ = takeOne(context.Background(), l) }); synctest.Wait() }
 		sent := func(want uint64) {
 			t.Helper()
-			if got := r.redis.counts.scripts.Load(); got != want {
+			if got := l.scripts(); got != want {
 				t.Errorf("got %d scripts, want %d", got, want)
 			}
 		}
@@ -64,7 +63,7 @@ func TestWorkersAwaitTheirCallers(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // so that yields let callers run in turn
 	for _, tt := range []struct{ woken, least, most int }{{8, 8, 8}, {9, 8, 8}, {3, 3, 7}} {
 		synctest.Test(t, func(t *testing.T) {
-			l := newRedis(t, slowClient{}, nil).redis.only
+			l := newLane(slowClient{}, Options{})
 			l.awaiting = 1
 			for i := range 8 {
 				go func() {
@@ -73,7 +72,7 @@ func TestWorkersAwaitTheirCallers(t *testing.T) {
 					}
 					l.mu.Lock()
 					defer l.mu.Unlock()
-					l.queue = append(l.queue, new(group))
+					l.queue = append(l.queue, new(Group))
 				}()
 			}
 			l.await(tt.woken)
@@ -91,7 +90,7 @@ func TestWorkersAwaitTheirCallers(t *testing.T) {
 // A worker does not wait for long, though calls keep coming.
 func TestWorkersAwaitForAShortTime(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	l := newRedis(t, slowClient{}, nil).redis.only
+	l := newLane(slowClient{}, Options{})
 	l.awaiting = 1
 	stop, stopped := make(chan struct{}), make(chan bool)
 	go func() {
@@ -121,13 +120,13 @@ func TestWorkersAwaitForAShortTime(t *testing.T) {
 func TestAwaitingForgetsNoCall(t *testing.T) {
 	for seed := range uint64(20) {
 		synctest.Test(t, func(t *testing.T) {
-			r := newRedis(t, slowClient{trip: 300 * time.Microsecond}, &Options{Deadline: 50 * time.Millisecond})
+			l := newLane(slowClient{trip: 300 * time.Microsecond}, Options{Deadline: 50 * time.Millisecond})
 			var callers sync.WaitGroup
 			for i := range uint64(8) {
 				callers.Go(func() {
 					random := rand.New(rand.NewPCG(seed, i))
 					for range 100 {
-						if took, err := takeOne(context.Background(), r); trouble.Of(err).Effect == trouble.Failure {
+						if took, err := takeOne(context.Background(), l); trouble.Of(err).Effect == trouble.Failure {
 							t.Fatalf("a call took %v: %v", took, err)
 						}
 						time.Sleep(time.Duration(random.IntN(3)*random.IntN(400)) * time.Microsecond)
@@ -136,8 +135,39 @@ func TestAwaitingForgetsNoCall(t *testing.T) {
 			}
 			callers.Wait()
 			synctest.Wait()
-			if l := r.redis.only; l.awaiting != 0 || l.inFlight != 0 || len(l.queue) != 0 {
+			if l.awaiting != 0 || l.inFlight != 0 || len(l.queue) != 0 {
 				t.Errorf("seed %d: %d workers await, %d batches in flight, %d calls wait; want none", seed, l.awaiting, l.inFlight, len(l.queue))
+			}
+		})
+	}
+}
+
+// While few calls are in flight, a caller sends its own batch, though no more batches
+// are allowed. While no round trip is known, it does not.
+func TestFewCallsTravelAlone(t *testing.T) {
+	for _, tt := range []struct {
+		floor       int64 // µs
+		own, queued int
+	}{{60, fewCalls, 1}, {unknown, fewInFlight, fewCalls - fewInFlight + 1}} {
+		synctest.Test(t, func(t *testing.T) {
+			l := newLane(slowClient{trip: time.Second}, Options{})
+			l.transport.direct = l.transport.workers
+			l.flight.floor.least(monotonic(), tt.floor)
+			var callers sync.WaitGroup
+			for range fewCalls + 1 {
+				callers.Go(func() { _, _ = takeOne(t.Context(), l) })
+				synctest.Wait()
+			}
+			l.mu.Lock()
+			if l.flying != tt.own || l.inFlight != tt.own || len(l.queue) != tt.queued {
+				t.Errorf("a floor of %d µs: %d calls in %d batches are in flight, and %d wait, want %d, as many, and %d",
+					tt.floor, l.flying, l.inFlight, len(l.queue), tt.own, tt.queued)
+			}
+			l.mu.Unlock()
+			callers.Wait()
+			synctest.Wait()
+			if l.flying != 0 || l.inFlight != 0 {
+				t.Errorf("afterwards %d calls and %d batches are in flight", l.flying, l.inFlight)
 			}
 		})
 	}

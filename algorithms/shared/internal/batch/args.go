@@ -1,6 +1,6 @@
 // The arguments of the Lua script: lua/prelude.lua has the layout.
 
-package shared
+package batch
 
 import (
 	"encoding/binary"
@@ -15,10 +15,10 @@ import (
 
 // A script is the groups of one slot as the Lua script takes them.
 type script struct {
-	groups  []*group     // once packed, in the order of the answers
+	groups  []*Group     // once packed, in the order of the answers
 	tallies []keyTally   // of the first keys, one each
-	calls   []*group     // of several takes, each alone on its key
-	rest    []*group     // other groups
+	calls   []*Group     // of several takes, each alone on its key
+	rest    []*Group     // other groups
 	keys    []scriptText // distinct
 	keyText []byte       // of all keys
 	index   map[string]uint16
@@ -51,7 +51,7 @@ func (t *scriptText) String() string { return string(t.text) }
 type keyTally struct {
 	limit, times uint16
 	cost         int64
-	first, last  *group // linked by their next
+	first, last  *Group // linked by their next
 }
 
 // reset empties s, and keeps its buffers.
@@ -88,12 +88,12 @@ func (s *script) pack(clock func() time.Time) {
 
 // addToTally adds a group to the tally of its key, and reports whether it did:
 // only a lone take whose key has no other tally can be in a tally.
-func (s *script) addToTally(g *group) bool {
-	it := g.items[0]
-	if len(g.items) > 1 || it.Op != step.Take || g.denied > 0 || !it.Limit.Row.Counted {
+func (s *script) addToTally(g *Group) bool {
+	it := g.Items[0]
+	if len(g.Items) > 1 || it.Op != step.Take || g.Denied > 0 || !it.Limit.Row.Counted {
 		return false
 	}
-	limit, i := s.limitIndex(it), int(s.keyIndex(it.key))-1
+	limit, i := s.limitIndex(it), int(s.keyIndex(it.Stored))-1
 	if i == len(s.tallies) {
 		s.tallies = append(s.tallies, keyTally{limit: limit, times: 1, cost: it.Cost, first: g, last: g})
 		return true
@@ -109,20 +109,20 @@ func (s *script) addToTally(g *group) bool {
 
 // addToCalls adds a group of several takes, and reports whether it did: each must
 // have a key that the script does not use yet.
-func (s *script) addToCalls(g *group) bool {
-	if len(g.items) < 2 || g.denied > 0 {
+func (s *script) addToCalls(g *Group) bool {
+	if len(g.Items) < 2 || g.Denied > 0 {
 		return false
 	}
-	for i, it := range g.items {
-		if it.Op != step.Take || !it.Limit.Row.Counted || it.Home != &g.items[i].Item {
+	for i, it := range g.Items {
+		if it.Op != step.Take || !it.Limit.Row.Counted || it.Home != &g.Items[i].Item {
 			return false
 		}
-		if _, used := s.index[it.key]; used {
+		if _, used := s.index[it.Stored]; used {
 			return false
 		}
 	}
-	for _, it := range g.items {
-		s.keyIndex(it.key)
+	for _, it := range g.Items {
+		s.keyIndex(it.Stored)
 	}
 	s.calls = append(s.calls, g)
 	return true
@@ -139,9 +139,9 @@ func (s *script) packTakes() {
 		i += n
 	}
 	for i := 0; i < len(s.calls); {
-		first := s.calls[i].items
-		n := alike(s.calls[i:], func(other **group) bool {
-			return slices.EqualFunc(first, (*other).items, func(a, b *item) bool { return a.Cost == b.Cost && a.Limit == b.Limit })
+		first := s.calls[i].Items
+		n := alike(s.calls[i:], func(other **Group) bool {
+			return slices.EqualFunc(first, (*other).Items, func(a, b *Item) bool { return a.Cost == b.Cost && a.Limit == b.Limit })
 		})
 		s.packTake(n, 0, uint16(len(first)), 0)
 		for _, it := range first {
@@ -166,22 +166,22 @@ func (s *script) packTake(alike int, times, limit uint16, cost int64) {
 	s.takes = appendDouble(s.takes, cost)
 }
 
-func (s *script) packGroup(g *group) {
+func (s *script) packGroup(g *Group) {
 	le := binary.LittleEndian
-	s.checks = le.AppendUint16(s.checks, uint16(len(g.items)))
-	s.checks = le.AppendUint16(s.checks, uint16(g.denied))
-	for _, it := range g.items {
+	s.checks = le.AppendUint16(s.checks, uint16(len(g.Items)))
+	s.checks = le.AppendUint16(s.checks, uint16(g.Denied))
+	for _, it := range g.Items {
 		op := it.Op
-		if it.denies {
+		if it.Denies {
 			op = step.Take
 		}
 		s.checks = append(s.checks, byte(op))
-		s.checks = le.AppendUint16(s.checks, s.keyIndex(it.key))
+		s.checks = le.AppendUint16(s.checks, s.keyIndex(it.Stored))
 		s.checks = le.AppendUint16(s.checks, s.limitIndex(it))
 		s.checks = appendDouble(s.checks, it.Cost)
 		switch it.Op {
 		case step.TrialInstead, step.TakeReserved, step.TakeElse:
-			s.checks = le.AppendUint16(s.checks, it.before)
+			s.checks = le.AppendUint16(s.checks, it.Place)
 		case step.Return, step.Renew:
 			s.packReceipt(&it.Receipt)
 		}
@@ -199,7 +199,7 @@ func (s *script) packReceipt(r *step.Receipt) {
 
 // packID writes the id of a take: a new id, or the id of the take that a
 // settlement is about.
-func (s *script) packID(it *item) {
+func (s *script) packID(it *Item) {
 	id, last := it.ID, int64(0)
 	if it.Op.Reads() {
 		id, last = it.Receipt.ID, it.Receipt.Last
@@ -225,7 +225,7 @@ func (s *script) keyIndex(key string) uint16 {
 
 // limitIndex returns the place of an item's limit among the script's, from 1. Batches
 // have few different limits, so they are compared one by one.
-func (s *script) limitIndex(it *item) uint16 {
+func (s *script) limitIndex(it *Item) uint16 {
 	l := &it.Limit
 	if i := slices.Index(s.limits, *l); i >= 0 {
 		return uint16(i + 1)

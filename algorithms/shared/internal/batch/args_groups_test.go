@@ -1,6 +1,6 @@
 // Calls that share a script are answered as if each had a script of its own.
 
-package shared
+package batch
 
 import (
 	"fmt"
@@ -27,9 +27,8 @@ func TestCallsOfOneScript(t *testing.T) {
 	seed := rand.Uint64()
 	r := rand.New(rand.NewPCG(seed, 1))
 	for trace := range 200 {
-		together, apart := &sharedScripts{t, client, nil}, &sharedScripts{t, client, nil}
-		together.redis = newRedis(t, client, &Options{Prefix: fmt.Sprintf("together%d", trace)}).redis
-		apart.redis = newRedis(t, client, &Options{Prefix: fmt.Sprintf("apart%d", trace)}).redis
+		together := &sharedScripts{t, client, fmt.Sprintf("together%d", trace)}
+		apart := &sharedScripts{t, client, fmt.Sprintf("apart%d", trace)}
 		now := time.Now().UnixMicro()
 		for range 8 {
 			now += r.Int64N(2_000_000)
@@ -80,7 +79,7 @@ func randomChecks(r *rand.Rand) []algorithms.Check {
 type sharedScripts struct {
 	*testing.T
 	client *redis.Client
-	redis  *redisLayer
+	prefix string
 }
 
 // A decided group holds the answers to a call.
@@ -93,27 +92,15 @@ type decidedGroup struct {
 func (s *sharedScripts) decide(now int64, calls [][]algorithms.Check) (decided []decidedGroup) {
 	s.Helper()
 	var one script
-	places := make(map[*group]int)
+	places := make(map[*Group]int)
 	for i, checks := range calls {
-		c, err := newCall(checks)
-		if err != nil {
-			s.Fatal(err)
-		}
-		rc := &c.slots
-		rc.redis, rc.call, rc.items = s.redis, c, c.items
-		rc.split()
-		g := &rc.groups[0]
-		for _, it := range g.items {
-			if it.Before != nil {
-				it.before = rc.placeBefore(g, it)
-			}
-		}
+		g := groupOf(s.T, s.prefix, checks...)
 		places[g] = i
 		one.groups = append(one.groups, g)
 	}
 	one.now = now
 	one.nowText.text = strconv.AppendInt(nil, now, 10)
-	one.pack(s.redis.clock)
+	one.pack(time.Now)
 	args := []any{"evalsha", lua.Digest, len(one.keys)}
 	for i := range one.keys {
 		args = append(args, &one.keys[i])
@@ -135,7 +122,7 @@ func (s *sharedScripts) decide(now int64, calls [][]algorithms.Check) (decided [
 	}
 	for _, g := range one.groups {
 		d := decidedGroup{call: places[g]}
-		for _, it := range g.items {
+		for _, it := range g.Items {
 			it.Answer.Missing = false // a log that has ended is still known to its script
 			d.text += fmt.Sprintf("\t%+v\n", it.Answer)
 		}

@@ -5,9 +5,7 @@ package shared
 import (
 	"context"
 	"fmt"
-	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -16,12 +14,6 @@ import (
 	"github.com/penstock-go/penstock/internal/longtest"
 	"github.com/penstock-go/penstock/internal/redistest"
 )
-
-func (l *lane) levelNow() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.flight.level
-}
 
 // Over a slow network four fifths of the pool are in use. A batch that is late or that fails
 // ends the level, and the level comes back.
@@ -37,50 +29,21 @@ func TestFlightFollowsTheNetwork(t *testing.T) {
 	w := &witnesses{limiter: l, limit: algorithms.TokenBucket(10, 1_000*time.Hour)}
 	w.ask(t, 48)
 	only := l.redis.only
-	most := func() bool { return only.levelNow() == 12 }
+	most := func() bool { return only.Load().Allowed == 12 }
 	redistest.Until(t, "four fifths of the pool are in use", most)
 	proxy.Set(redistest.BlackHole())
-	redistest.Until(t, "a late batch ends the level", func() bool { return only.levelNow() == fewInFlight })
+	redistest.Until(t, "a late batch ends the level", func() bool { return only.Load().Allowed == fewInFlight })
 	proxy.Set(network)
 	redistest.Until(t, "four fifths of the pool are in use again", most)
 	proxy.Set(redistest.Cut())
 	redistest.Until(t, "the circuit opens", func() bool { return l.Stats().Fallback.Open > 0 })
-	redistest.Until(t, "batches that failed end the level", func() bool { return only.levelNow() == fewInFlight })
+	redistest.Until(t, "batches that failed end the level", func() bool { return only.Load().Allowed == fewInFlight })
 	w.leave()
 	redistest.Until(t, "all places in flight are free", func() bool { return l.redis.underWay() == 0 })
 }
 
-// While few calls are in flight, a caller sends its own batch, though no more batches
-// are allowed. While no round trip is known, it does not.
-func TestFewCallsTravelAlone(t *testing.T) {
-	for _, tt := range []struct {
-		floor       int64 // µs
-		own, queued int
-	}{{60, fewCalls, 1}, {unknown, fewInFlight, fewCalls - fewInFlight + 1}} {
-		synctest.Test(t, func(t *testing.T) {
-			r := newRedis(t, slowClient{trip: time.Second}, nil)
-			r.redis.direct = r.redis.workers
-			l := r.redis.only
-			l.flight.floor.least(monotonic(), tt.floor)
-			var callers sync.WaitGroup
-			for range fewCalls + 1 {
-				callers.Go(func() { _, _ = takeOne(t.Context(), r) })
-				synctest.Wait()
-			}
-			l.mu.Lock()
-			if l.flying != tt.own || l.inFlight != tt.own || len(l.queue) != tt.queued {
-				t.Errorf("a floor of %d µs: %d calls in %d batches are in flight, and %d wait, want %d, as many, and %d",
-					tt.floor, l.flying, l.inFlight, len(l.queue), tt.own, tt.queued)
-			}
-			l.mu.Unlock()
-			callers.Wait()
-			synctest.Wait()
-			if l.flying != 0 || l.inFlight != 0 {
-				t.Errorf("afterwards %d calls and %d batches are in flight", l.flying, l.inFlight)
-			}
-		})
-	}
-}
+// fewInFlight is how many batches a lane may have in flight after trouble.
+const fewInFlight = 2
 
 // A farCluster is a Cluster behind a slow network.
 type farCluster struct {
@@ -134,14 +97,14 @@ func TestFlightOfClusterLanes(t *testing.T) {
 	redistest.Until(t, "the masters are known", func() bool { return laneOf(0) != laneOf(1) })
 	busy := func() bool {
 		for i := range keys {
-			if level := laneOf(i).levelNow(); level > 8 {
+			if level := laneOf(i).Load().Allowed; level > 8 {
 				t.Errorf("%d batches may be in flight to master %d, want at most four fifths of the pool of 10", level, i)
 			}
 		}
-		return laneOf(0).levelNow() == 8 && laneOf(1).levelNow() == 8
+		return laneOf(0).Load().Allowed == 8 && laneOf(1).Load().Allowed == 8
 	}
 	redistest.Until(t, "both lanes use four fifths of the pool", busy)
-	if unused := laneOf(2).levelNow(); unused != 0 {
+	if unused := laneOf(2).Load().Allowed; unused != 0 {
 		t.Errorf("a lane without calls has level %d", unused)
 	}
 	before := laneOf(0)

@@ -1,6 +1,6 @@
 // How many batches are in flight: the controller alone, and in simulations.
 
-package shared
+package batch
 
 import (
 	"container/heap"
@@ -210,6 +210,40 @@ func TestFlightSimulated(t *testing.T) {
 			}
 			if s.sampled < int(tt.seconds/10) {
 				t.Errorf("got %d samples, want one in ten seconds at least", s.sampled)
+			}
+		})
+	}
+}
+
+// The least of recent values.
+func TestFloor(t *testing.T) {
+	const second = 1_000_000
+	type seen struct{ at, offset int64 } // at in seconds
+	tests := map[string]struct {
+		seen []seen
+		now  int64
+		want int64
+	}{
+		"nothing":                        {nil, 3, unknown},
+		"one":                            {[]seen{{1, 70}}, 3, 70},
+		"the least":                      {[]seen{{1, 70}, {2, 50}, {3, 90}}, 3, 50},
+		"the least of the time before":   {[]seen{{1, 50}, {7, 90}}, 10, 50},
+		"a least that is too old":        {[]seen{{1, 50}, {7, 90}, {13, 80}}, 13, 80},
+		"none for ten seconds":           {[]seen{{1, 50}}, 11, unknown},
+		"none for five to ten":           {[]seen{{1, 50}}, 10, 50},
+		"before this process began":      {[]seen{{-20, -50}}, -19, -50},
+		"a clock that stepped back":      {[]seen{{1, 50}, {2, -5_000_000}}, 2, -5_000_000},
+		"none is older than ten seconds": {[]seen{{1, 50}, {10, 90}}, 14, 90},
+		"a long silence, and then a one": {[]seen{{1, 50}, {100, 60}}, 100, 60},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			var f floor
+			for _, s := range tt.seen {
+				f.least(s.at*second, s.offset)
+			}
+			if got := f.least(tt.now*second, unknown); got != tt.want {
+				t.Errorf("got %d, want %d", got, tt.want)
 			}
 		})
 	}

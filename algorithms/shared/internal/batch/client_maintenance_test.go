@@ -1,6 +1,6 @@
 // A managed Redis announces maintenance, and is then silent.
 
-package shared
+package batch
 
 import (
 	"context"
@@ -47,14 +47,14 @@ func TestMaintenanceDelaysNoCall(t *testing.T) {
 func wantCallsInTime(t *testing.T, message string, config *maintnotifications.Config, callers int) {
 	server := &pipeServer{managed: true}
 	client := server.client(t, func(o *redis.Options) { o.MaintNotificationsConfig = config })
-	r := newRedis(t, client, &Options{Deadline: pipeDeadline, Logger: new(logRecords).logger()})
+	r := newLane(client, Options{Deadline: pipeDeadline})
 	all := func(reason string) { // "": any
 		t.Helper()
 		var running sync.WaitGroup
 		for range callers {
 			running.Go(func() {
 				took, err := takeOne(context.Background(), r)
-				if reason != "" && Reason(err) != reason || took > 2*pipeDeadline {
+				if reason != "" && trouble.Of(err).Reason != reason || took > 2*pipeDeadline {
 					t.Errorf("got %v after %v, want %s within two deadlines of %v", err, took, reason, pipeDeadline)
 				}
 			})
@@ -74,7 +74,7 @@ func wantCallsInTime(t *testing.T, message string, config *maintnotifications.Co
 	all(trouble.Timeout)
 	all(trouble.Timeout)
 	time.Sleep((clientDeadlines + 1) * pipeDeadline)
-	if n := r.redis.underWay(); n != 0 {
+	if n := r.Load().UnderWay; n != 0 {
 		t.Errorf("after %d deadlines %d batches are under way, want none", clientDeadlines+1, n)
 	}
 }

@@ -57,7 +57,7 @@
 // none while Redis is in trouble. The level grows only if all allowed batches
 // were in flight.
 
-package shared
+package batch
 
 import "math"
 

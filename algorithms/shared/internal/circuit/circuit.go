@@ -1,4 +1,4 @@
-// Circuits: whether calls ask a master or bypass it. One server has one circuit,
+// Package circuit says whether calls ask a master or bypass it. One server has one circuit,
 // and each master of a Cluster has its own.
 //
 // A circuit counts round trips, and a round trip may carry many calls: one lost
@@ -26,8 +26,7 @@
 // Probes come 0.25 s after the circuit has opened, 0.5 s after that, and then
 // every second, each up to a tenth earlier so that instances do not probe
 // together.
-
-package shared
+package circuit
 
 import (
 	"math/rand/v2"
@@ -41,41 +40,44 @@ import (
 )
 
 const (
-	tripAfter      = 5  // failures in a row
+	// TripAfter failures in a row open a circuit.
+	TripAfter      = 5
 	tripPercent    = 50 // failures, of at least tripMinimum round trips
 	tripMinimum    = 20
 	tripPeriod     = 10 * time.Second
 	tripBuckets    = 10 // the parts by which tripPeriod moves on
 	tripsDeadlines = 2
 
-	firstPause  = 250 * time.Millisecond
-	steadyPause = time.Second
+	// FirstPause is the pause before the first probe, and SteadyPause that before the third and later ones.
+	FirstPause  = 250 * time.Millisecond
+	SteadyPause = time.Second
 
 	punctual   = 10_000    // µs: a timer that fires later is late
 	excusedFor = 1_000_000 // µs: late expiries count if all have been late for so long
 )
 
-// circuits are the circuits of all masters.
-type circuits struct {
-	deadline time.Duration
+// Circuits are the circuits of all masters.
+type Circuits struct {
+	Deadline time.Duration // of round trips
 
-	// turned is called when a circuit opens or closes, before a call can find it
-	// so. It must not block. It calls set. Nil: no fallback asks.
-	turned func(c *circuit, open bool)
+	// Turned is called when a circuit opens or closes, before a call can find it
+	// so. It must not block. It calls Set. Nil: no fallback asks.
+	Turned func(c *Circuit, open bool)
 
-	trips   atomic.Uint64
+	Trips   atomic.Uint64 // how often a circuit has opened
 	anyOpen atomic.Bool
 	mu      sync.Mutex // guards open
-	open    map[*circuit]bool
+	open    map[*Circuit]bool
 }
 
-func newCircuits(deadline time.Duration) *circuits {
-	return &circuits{deadline: deadline, open: make(map[*circuit]bool)}
+// New returns circuits, none of them yet.
+func New(deadline time.Duration) *Circuits {
+	return &Circuits{Deadline: deadline, open: make(map[*Circuit]bool)}
 }
 
-// A circuit decides whether calls ask one master.
-type circuit struct {
-	all     *circuits
+// A Circuit decides whether calls ask one master.
+type Circuit struct {
+	all     *Circuits
 	breaker *gobreaker.TwoStepCircuitBreaker[struct{}]
 	open    atomic.Bool           // not closed
 	trying  atomic.Bool           // it lets calls of the limiter itself pass
@@ -90,14 +92,14 @@ type circuit struct {
 	lateSince, lateLast int64        // µs, monotonic: the first and the last of the latest expiries, if all of them were late
 }
 
-// add returns a new circuit, which is closed.
-func (cs *circuits) add() *circuit {
-	c := &circuit{all: cs}
+// Add returns a new circuit, which is closed.
+func (cs *Circuits) Add() *Circuit {
+	c := &Circuit{all: cs}
 	c.cause.Store(&trouble.ErrOpen)
 	c.breaker = gobreaker.NewTwoStepCircuitBreaker[struct{}](gobreaker.Settings{
 		Interval:      tripPeriod,
 		BucketPeriod:  tripPeriod / tripBuckets,
-		Timeout:       firstPause - firstPause/10, // the least pause
+		Timeout:       FirstPause - FirstPause/10, // the least pause
 		MaxRequests:   1,
 		ReadyToTrip:   c.trip,
 		IsSuccessful:  func(err error) bool { return err == nil || trouble.Of(err).Effect == trouble.Success },
@@ -107,23 +109,35 @@ func (cs *circuits) add() *circuit {
 	return c
 }
 
+// AnyOpen reports whether any circuit is open.
+func (cs *Circuits) AnyOpen() bool { return cs.anyOpen.Load() }
+
+// Open reports whether calls bypass the master.
+func (c *Circuit) Open() bool { return c.open.Load() }
+
+// Cause returns the latest failure, which usually has opened the circuit.
+func (c *Circuit) Cause() error { return *c.cause.Load() }
+
+// TakeExcused returns how many expiries were excused since it was called last.
+func (c *Circuit) TakeExcused() int64 { return c.excused.Swap(0) }
+
 // changed runs under the breaker's lock, so it must not block.
-func (c *circuit) changed(from, to gobreaker.State) {
+func (c *Circuit) changed(from, to gobreaker.State) {
 	open := to != gobreaker.StateClosed
 	if open == (from != gobreaker.StateClosed) {
 		return // between open and half-open
 	}
 	if open {
-		c.all.trips.Add(1)
+		c.all.Trips.Add(1)
 	}
-	if c.all.turned != nil {
-		c.all.turned(c, open)
+	if c.all.Turned != nil {
+		c.all.Turned(c, open)
 	}
 	c.open.Store(open)
 }
 
-// set notes that a circuit is open, or that it is not. It returns how many are.
-func (cs *circuits) set(c *circuit, open bool) (openNow int) {
+// Set notes that a circuit is open, or that it is not. It returns how many are.
+func (cs *Circuits) Set(c *Circuit, open bool) (openNow int) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	if open {
@@ -135,8 +149,8 @@ func (cs *circuits) set(c *circuit, open bool) (openNow int) {
 	return len(cs.open)
 }
 
-// openNow returns one of the open circuits, or nil, and how many there are.
-func (cs *circuits) openNow() (one *circuit, n int) {
+// OpenNow returns one of the open circuits, or nil, and how many there are.
+func (cs *Circuits) OpenNow() (one *Circuit, n int) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	for one = range cs.open {
@@ -147,28 +161,28 @@ func (cs *circuits) openNow() (one *circuit, n int) {
 
 // trip decides, after a failure, whether to open. It runs under the breaker's
 // lock.
-func (c *circuit) trip(n gobreaker.Counts) bool {
-	now, lasting := time.Now(), tripsDeadlines*c.all.deadline
+func (c *Circuit) trip(n gobreaker.Counts) bool {
+	now, lasting := time.Now(), tripsDeadlines*c.all.Deadline
 	if n.ConsecutiveFailures <= 1 {
 		c.allSince = now
 	}
 	if n.TotalFailures <= 1 {
 		c.someSince = now
 	}
-	if n.ConsecutiveFailures >= tripAfter && now.Sub(c.allSince) >= lasting {
+	if n.ConsecutiveFailures >= TripAfter && now.Sub(c.allSince) >= lasting {
 		return true
 	}
 	answered := n.TotalFailures + n.TotalSuccesses
 	return answered >= tripMinimum && n.TotalFailures*100 >= answered*tripPercent && now.Sub(c.someSince) >= lasting
 }
 
-// stops reports whether the circuit keeps a call from its master. ours says
+// Stops reports whether the circuit keeps a call from its master. ours says
 // that the limiter itself makes the call.
-func (c *circuit) stops(ours bool) bool { return c.open.Load() && !(ours && c.trying.Load()) }
+func (c *Circuit) Stops(ours bool) bool { return c.open.Load() && !(ours && c.trying.Load()) }
 
-// begin begins a round trip. The caller must pass its outcome to end, once. An
+// Begin begins a round trip. The caller must pass its outcome to end, once. An
 // error means that the round trip must not be made.
-func (c *circuit) begin() (end func(outcome error), err error) {
+func (c *Circuit) Begin() (end func(outcome error), err error) {
 	if c.open.Load() {
 		return nil, trouble.ErrOpen // the breaker would let a call try
 	}
@@ -184,9 +198,9 @@ func (c *circuit) begin() (end func(outcome error), err error) {
 	}, nil
 }
 
-// excuses reports whether this process is to blame for an expiry, whose timer was
+// Excuses reports whether this process is to blame for an expiry, whose timer was
 // due at an instant and has fired now: see the head of this file.
-func (c *circuit) excuses(due, now int64) bool {
+func (c *Circuit) Excuses(due, now int64) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if now-due <= punctual {
@@ -204,15 +218,15 @@ func (c *circuit) excuses(due, now int64) bool {
 	return true
 }
 
-// pause returns how long to wait before the n-th probe, from 0.
-func pause(n int) time.Duration {
-	p := min(firstPause<<min(n, 2), steadyPause)
+// Pause returns how long to wait before the n-th probe, from 0.
+func Pause(n int) time.Duration {
+	p := min(FirstPause<<min(n, 2), SteadyPause)
 	return p - rand.N(p/10)
 }
 
-// try closes the circuit if attempt succeeds, and reports whether it did. Calls of
+// Try closes the circuit if attempt succeeds, and reports whether it did. Calls of
 // the limiter itself pass while it runs.
-func (c *circuit) try(attempt func() error) (closed bool) {
+func (c *Circuit) Try(attempt func() error) (closed bool) {
 	done, err := c.breaker.Allow()
 	if err != nil {
 		return false // too early

@@ -13,7 +13,7 @@
 //
 // Hooks that the program adds later come after divert, and do not see the commands.
 
-package shared
+package batch
 
 import (
 	"context"
@@ -21,6 +21,11 @@ import (
 
 	"github.com/redis/go-redis/v9"
 )
+
+// A Client is a client of go-redis.
+type Client interface {
+	Process(ctx context.Context, cmd redis.Cmder) error
+}
 
 // A sender sends commands through a client.
 type sender struct {
@@ -60,7 +65,7 @@ func newSender(c Client, timeout time.Duration) *sender {
 	s := &sender{client: c, opaque: true}
 	s.pipelines, _ = c.(pipeliner)
 	switch c.(type) {
-	case interface{ Options() *redis.Options }, clusterClient: // also embedded in another type
+	case interface{ Options() *redis.Options }, interface{ Options() *redis.ClusterOptions }: // also embedded in another type
 		s.opaque = false
 	}
 	if rdb, ok := c.(*redis.Client); ok && timeout > 0 {
@@ -125,4 +130,21 @@ func (divert) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessP
 		}
 		return next(ctx, commands)
 	}
+}
+
+// endsInTime reports whether no operation of a client outlasts its timeouts and
+// contexts. Code of the program may.
+func endsInTime(o *redis.Options) bool {
+	return o.CredentialsProvider == nil && o.CredentialsProviderContext == nil && o.StreamingCredentialsProvider == nil && o.OnConnect == nil
+}
+
+// PoolOf returns the size of a client's pool; 0 if the client does not show it.
+func PoolOf(client Client) int {
+	switch c := client.(type) {
+	case interface{ Options() *redis.Options }:
+		return c.Options().PoolSize
+	case interface{ Options() *redis.ClusterOptions }:
+		return c.Options().PoolSize
+	}
+	return 0
 }

@@ -1,0 +1,7 @@
+//go:build race
+
+// Whether the race detector is on: it slows everything down.
+
+package batch
+
+const raceEnabled = true
