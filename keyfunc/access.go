@@ -9,9 +9,7 @@ import (
 	"github.com/penstock-go/penstock/internal/keyaccess"
 )
 
-// Forms is for this module. It returns the possible sequences of parts: the kind
-// of each, or the whole part of a Const. The zero Key has none. The caller owns
-// the slices.
+// Forms is for this module.
 func (k Key) Forms() [][]string {
 	if k.def == nil {
 		return nil
@@ -23,9 +21,7 @@ func (k Key) Forms() [][]string {
 	return forms
 }
 
-// Addresses is for this module. It returns the parts that k makes of a client's
-// address, such as ip=2001:db8::/64: one for each prefix length to which its parts
-// cut.
+// Addresses is for this module.
 func (k Key) Addresses(a netip.Addr) (parts []string) {
 	if k.def == nil {
 		return nil
@@ -36,9 +32,7 @@ func (k Key) Addresses(a netip.Addr) (parts []string) {
 	return parts
 }
 
-// OriginOf is for this module. It returns where a valid k finds the client's
-// address in q: by the first part of the key that names proxies, otherwise by q's
-// ClientIP, if the key needs it. The origin is NoProxies if none of them names any.
+// OriginOf is for this module.
 func (k Key) OriginOf(q *Request) keyaccess.Address {
 	p := k.proxied()
 	if info := &k.def.info; p == nil && (info.ByClientIP || len(info.Challenges) > 0) { // guesses of API keys count by address
@@ -58,11 +52,10 @@ func (k Key) OriginOf(q *Request) keyaccess.Address {
 	return at
 }
 
-// SetGuard is for this module. It puts a Guard before the lookups of q.
+// SetGuard is for this module.
 func (q *Request) SetGuard(g keyaccess.Guard) { q.guard = g }
 
-// Identify is for this module. It tells q its identity: keys of User and APIKey
-// then yield it, unless the id is empty, and call no function of the service.
+// Identify is for this module.
 func (q *Request) Identify(id, tier string) { q.known = Identity{ID: id, Tier: tier} }
 
 // proxied returns the first policy of k that names proxies, or nil.

@@ -10,23 +10,16 @@ import (
 
 const maxAPIKey = 4096 // bytes
 
-// APIKey returns the Key usr=<ID> of the account that owns the API key in a
-// header field. "Authorization" is read as a bearer token; another scheme is
-// ErrMissing.
+// APIKey returns the Key usr=<ID> of the account that owns the API key in a header field. In "Authorization" it reads
+// a bearer token; another scheme is [ErrMissing], as is an absent field. An empty field, several lines, more than
+// 4096 bytes, and bytes that are not visible ASCII are [ErrMalformed].
 //
-// lookup returns the account of a key, once per Request and value, if the
-// policies of a Middleware share one Key. Errors of lookup mean:
+// lookup returns the account of a key. If its error wraps [ErrUnknown], the key does not exist. Any other error, also
+// context.Canceled, means that the lookup failed. It is logged, so it must not contain the key. An empty ID without
+// an error is a programming error.
 //
-//   - One that wraps [ErrUnknown]: the key does not exist.
-//   - None, and an empty ID: a programming error.
-//   - Any other, also context.Canceled: the lookup failed. The Key's error has
-//     a method Unavailable() bool that returns true. It is logged, so it must
-//     not contain the key.
-//
-// Package ratelimit does not call lookup again for an unknown key for ten seconds, so
-// a key that was tried before it was created may be unknown as long. Put [Cached] before
-// a database. Give keys 128 random bits. An absent field is [ErrMissing]. An empty field, several lines, more
-// than 4096 bytes, and bytes that are not visible ASCII are [ErrMalformed].
+// Put [Cached] before a database, and give keys 128 random bits. SECURITY.md says how package ratelimit bounds
+// guesses.
 func APIKey(header string, lookup func(ctx context.Context, key string) (Identity, error)) Key {
 	name, err := headerName("APIKey", header)
 	misconfigurations := []error{err}
@@ -44,7 +37,7 @@ func APIKey(header string, lookup func(ctx context.Context, key string) (Identit
 			return nil, "", err
 		}
 		return account.append(dst, q, key)
-	}, Info{Kinds: []string{keyaccess.User}, Challenges: []string{read.challenge()}, Identity: true, Unknown: true}, misconfigurations...)
+	}, keyaccess.Info{Kinds: []string{keyaccess.User}, Challenges: []string{read.challenge()}, Identity: true, Unknown: true}, misconfigurations...)
 }
 
 // An apiKeyReader finds the API key of a request.

@@ -15,21 +15,19 @@ import (
 // maxBody is the longest body, in bytes, that JSONField and FormField read.
 const maxBody = 64 << 10
 
-// JSONField returns the Key <kind>=<value> of a field of a JSON object in the body, such as the account of a login. It
-// reads up to 64 KiB, whatever the Content-Type is, and restores the body. The value is a string or a number; without
-// spaces around it, and in lower case, because one account must have one spelling.
+// JSONField returns the Key <kind>=<value> of a field of a JSON object in the body. The kinds are those of [Custom].
+// The value is a string or a number, in lower case and without spaces around it, because one account must have one
+// spelling. Clients choose it, so put a policy by address beside it.
 //
-// The field is found in any case, as encoding/json does. A body without it is [ErrMissing] and [ErrMalformed], like an
-// empty value of [Custom], whose kinds these are. A longer body, one that is no JSON object, and a field that comes twice
-// are ErrMalformed, because the handler might read another value. Put a policy by address beside it: clients choose the
-// value.
+// JSONField reads up to 64 KiB, whatever the Content-Type, and restores the body. It finds the field in any case. A
+// body without a value is [ErrMissing] and [ErrMalformed]. A longer body, one that is no JSON object, and a field
+// that comes twice are ErrMalformed.
 func JSONField(kind, field string) Key {
 	return bodyKey("JSONField", kind, field, func(_ *http.Request, body []byte) (string, error) { return jsonField(body, field) })
 }
 
-// FormField is [JSONField] for a field of a form (application/x-www-form-urlencoded). Another Content-Type is
-// ErrMalformed, so a FirstOf never goes on from it to a JSONField: a route that takes both needs two Middlewares, chosen by
-// Content-Type. Names of fields have one case.
+// FormField is [JSONField] for a case-sensitive field of a form (application/x-www-form-urlencoded). Another
+// Content-Type is ErrMalformed, so a route that takes both needs two Middlewares: see RECIPES.md.
 func FormField(kind, field string) Key {
 	return bodyKey("FormField", kind, field, func(r *http.Request, body []byte) (string, error) {
 		if media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || media != "application/x-www-form-urlencoded" {

@@ -8,12 +8,11 @@ import (
 	"time"
 )
 
-// Cached returns a lookup for [APIKey] that remembers the answers of lookup for ttl: at most size accounts, and as many
-// unknown keys, so guesses displace only guesses. A revoked key stays valid, and a new key may stay unknown, for up to
-// ttl. Failures are not remembered. At most one request at a time asks lookup for a key; the others wait for its answer,
-// or for the end of their own contexts.
+// Cached returns a lookup for [APIKey] that remembers the answers of lookup for ttl: at most size accounts, and as
+// many unknown keys, so guesses displace only guesses. A revoked key stays valid, and a new key may stay unknown, for
+// up to ttl. Failures are not remembered. Requests with one key wait for one call of lookup.
 //
-// Keys are held as their SHA-256. A size below 1, or a ttl of 0 or less, remembers nothing. A nil lookup is a
+// Keys are held as SHA-256. If size or ttl is 0 or less, Cached returns lookup itself; a nil lookup is a
 // misconfiguration of the APIKey. Cached is safe for concurrent use if lookup is.
 func Cached(lookup func(context.Context, string) (Identity, error), size int, ttl time.Duration) func(context.Context, string) (Identity, error) {
 	if lookup == nil || size < 1 || ttl <= 0 {

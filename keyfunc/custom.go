@@ -8,10 +8,9 @@ import (
 	"github.com/penstock-go/penstock/internal/keyaccess"
 )
 
-// Const returns the Key const=<name>: all clients share one limit. It never
-// fails on a request.
+// Const returns the Key const=<name>: all clients share one limit.
 func Const(name string) Key {
-	info := Info{Kinds: []string{keyaccess.Const}}
+	info := keyaccess.Info{Kinds: []string{keyaccess.Const}}
 	if name == "" {
 		return newKey(nil, info, misconfigurationf("Const: the name is empty"))
 	}
@@ -23,13 +22,11 @@ func Const(name string) Key {
 	return k
 }
 
-// Custom returns the Key <kind>=<value> with the value that f returns. The kind
-// is a lower-case letter and up to 31 lower-case letters, digits or '-', except
-// the kinds ip, usr, rt, const and hdr.
+// Custom returns the Key <kind>=<value> with the value that f returns. The kind is a lower-case letter and up to 31
+// lower-case letters, digits or '-', except ip, usr, rt, const and hdr.
 //
-// An empty value, or an error of f that wraps ErrMissing, is both ErrMissing
-// and ErrMalformed. Errors that wrap ErrMalformed or [ErrUnknown] keep their
-// meaning. For credentials use [User] or [APIKey].
+// An empty value, or an error of f that wraps ErrMissing, is both ErrMissing and ErrMalformed. Errors that wrap
+// ErrMalformed or [ErrUnknown] keep their meaning. For credentials use [User] or [APIKey].
 func Custom(kind string, f func(*http.Request) (string, error)) Key {
 	var misconfigurations []error
 	switch {
@@ -53,7 +50,7 @@ func Custom(kind string, f func(*http.Request) (string, error)) Key {
 			return nil, "", missing
 		}
 		return appendEscaped(append(dst, prefix...), value), "", nil
-	}, Info{Kinds: []string{kind}, Unknown: true}, misconfigurations...)
+	}, keyaccess.Info{Kinds: []string{kind}, Unknown: true}, misconfigurations...)
 }
 
 func isKind(s string) bool {

@@ -1,8 +1,8 @@
 package keyfunc
 
-// Text returns the text of a key, kind=value, for a console.Subject or a table of overrides. The kind is "usr", "ip",
-// "rt", that of a Custom, or "hdr.x-tenant" for Header("X-Tenant"). Put '|' between the texts of a [Join]. Address an
-// IPv6 client by console.Subject.IP instead, because its key is a prefix.
+// Text returns the text of a key, for a console.Subject or a table of overrides. The kind stands before the '=' of
+// the key, such as "usr" or "hdr.x-tenant". Put '|' between the texts of a [Join]. Address an IPv6 client by
+// console.Subject.IP, because its key is a prefix.
 func Text(kind, value string) string {
 	return string(appendEscaped([]byte(kind+"="), value))
 }

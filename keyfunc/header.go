@@ -11,12 +11,9 @@ import (
 // maxHeader is the longest value, in bytes, that [Header] takes.
 const maxHeader = 1024
 
-// Header returns the Key hdr.<name>=<value>, name in lower case, of a header
-// field that a trusted gateway sets, or overwrites, on every request.
-//
-// An absent or empty field is [ErrMissing]. Several lines, and more than 1024
-// bytes, are [ErrMalformed]. Authorization, Proxy-Authorization, Cookie and
-// Host are misconfigurations.
+// Header returns the Key hdr.<name>=<value>, name in lower case, of a header field that a trusted gateway sets or
+// overwrites on every request. An absent or empty field is [ErrMissing]. Several lines, and more than 1024 bytes, are
+// [ErrMalformed]. Authorization, Proxy-Authorization, Cookie and Host are misconfigurations.
 func Header(name string) Key {
 	name, err := headerName("Header", name)
 	if slices.Contains([]string{"Authorization", "Proxy-Authorization", "Cookie"}, name) {
@@ -38,7 +35,7 @@ func Header(name string) Key {
 			return nil, "", long
 		}
 		return appendEscaped(append(dst, prefix...), lines[0]), "", nil
-	}, Info{Kinds: []string{kind}}, err)
+	}, keyaccess.Info{Kinds: []string{kind}}, err)
 }
 
 // headerName returns the name as [http.Header] spells it, and the

@@ -8,18 +8,15 @@ import (
 	"github.com/penstock-go/penstock/internal/keyaccess"
 )
 
-// Identity is an account and its plan. The zero Identity is no account.
+// Identity is an account and its plan. The zero Identity is no account. A limiter counts the ID, however many keys
+// the account has. Policies with the same Key look an identity up once per [Request].
 type Identity struct {
-	// ID names the account. It must not be empty.
-	ID string
-
-	// Tier names the account's plan, which selects its limits; "" means none.
-	Tier string
+	ID   string // names the account, and must not be empty
+	Tier string // names the plan, which selects limits; "" means none
 }
 
-// A Request is an http.Request with the identities that Keys have found in it.
-// For another request or context, overwrite it: *q = Request{Request: r}. It is
-// not safe for concurrent use.
+// A Request is an http.Request with the identities that Keys have found in it. For another request or context,
+// overwrite it: *q = Request{Request: r}. It is not safe for concurrent use.
 type Request struct {
 	// Request must not be nil.
 	*http.Request
@@ -107,11 +104,10 @@ func (q *Request) finding(by *identifier, value string) *finding {
 	return &q.more[len(q.more)-1]
 }
 
-// User returns the Key usr=<ID> of the user whom earlier middleware has
-// verified and stored in the context. f is called once per Request. False means
-// [ErrMissing]; true with an empty ID is a programming error.
+// User returns the Key usr=<ID> of the user whom earlier middleware has verified and stored in the context. If f
+// returns false, the error is [ErrMissing]; true with an empty ID is a programming error.
 func User(f func(context.Context) (Identity, bool)) Key {
-	info := Info{Kinds: []string{keyaccess.User}, Identity: true}
+	info := keyaccess.Info{Kinds: []string{keyaccess.User}, Identity: true}
 	if f == nil {
 		return newKey(nil, info, misconfigurationf("User: the function is nil"))
 	}

@@ -6,6 +6,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/penstock-go/penstock/internal/keyaccess"
 )
 
 func TestMisconfigurations(t *testing.T) {
@@ -133,34 +135,34 @@ func TestInfo(t *testing.T) {
 	user, apiKey := User(userOf(Identity{}, false)), APIKey("X-API-Key", anyKey)
 	bearer := APIKey("Authorization", anyKey)
 	custom := Custom("cert", func(*http.Request) (string, error) { return "", nil })
-	of := func(kinds ...string) Info { return Info{Kinds: kinds} }
+	of := func(kinds ...string) keyaccess.Info { return keyaccess.Info{Kinds: kinds} }
 	const challenge = `APIKey header="X-Api-Key"`
 	for _, tt := range []struct {
 		name string
 		key  Key
-		want Info
+		want keyaccess.Info
 	}{
-		{"address", IP(nil), Info{Kinds: []string{"ip"}, Address: true, ByClientIP: true}},
-		{"address, cut", shared, Info{Kinds: []string{"ip"}, Address: true, ByClientIP: true}},
-		{"address, trusted", proxied, Info{Kinds: []string{"ip"}, Address: true}},
-		{"address, hops", IP(&IPOptions{Hops: 1}), Info{Kinds: []string{"ip"}, Address: true}},
-		{"peer", peer, Info{Kinds: []string{"ip"}, Address: true}},
-		{"user", user, Info{Kinds: []string{"usr"}, Identity: true}},
-		{"API key", apiKey, Info{Kinds: []string{"usr"}, Challenges: []string{challenge}, Identity: true, Unknown: true}},
-		{"bearer", bearer, Info{Kinds: []string{"usr"}, Challenges: []string{"Bearer"}, Identity: true, Unknown: true}},
+		{"address", IP(nil), keyaccess.Info{Kinds: []string{"ip"}, Address: true, ByClientIP: true}},
+		{"address, cut", shared, keyaccess.Info{Kinds: []string{"ip"}, Address: true, ByClientIP: true}},
+		{"address, trusted", proxied, keyaccess.Info{Kinds: []string{"ip"}, Address: true}},
+		{"address, hops", IP(&IPOptions{Hops: 1}), keyaccess.Info{Kinds: []string{"ip"}, Address: true}},
+		{"peer", peer, keyaccess.Info{Kinds: []string{"ip"}, Address: true}},
+		{"user", user, keyaccess.Info{Kinds: []string{"usr"}, Identity: true}},
+		{"API key", apiKey, keyaccess.Info{Kinds: []string{"usr"}, Challenges: []string{challenge}, Identity: true, Unknown: true}},
+		{"bearer", bearer, keyaccess.Info{Kinds: []string{"usr"}, Challenges: []string{"Bearer"}, Identity: true, Unknown: true}},
 		{"header", header, of("hdr.x%7Ctenant")},
 		{"const", Const("all"), of("const")},
-		{"custom", custom, Info{Kinds: []string{"cert"}, Unknown: true}},
-		{"field of a body", Optional(Join(JSONField("login", "user"), Const("x"))), Info{Kinds: []string{"login", "const"}, Folded: []string{"login"}}},
+		{"custom", custom, keyaccess.Info{Kinds: []string{"cert"}, Unknown: true}},
+		{"field of a body", Optional(Join(JSONField("login", "user"), Const("x"))), keyaccess.Info{Kinds: []string{"login", "const"}, Folded: []string{"login"}}},
 		{"route", Route(), of("rt")},
 		{"route in", RouteIn(http.NewServeMux()), of("rt")},
 		{"join", Join(proxied, header, Route()), of("ip", "hdr.x%7Ctenant", "rt")},
 		{"join of one address", Join(peer), of("ip")},
-		{"join by address", Join(Const("a"), shared), Info{Kinds: []string{"const", "ip"}, ByClientIP: true}},
-		{"first of", FirstOf(user, apiKey, bearer, apiKey, IP(nil)), Info{
+		{"join by address", Join(Const("a"), shared), keyaccess.Info{Kinds: []string{"const", "ip"}, ByClientIP: true}},
+		{"first of", FirstOf(user, apiKey, bearer, apiKey, IP(nil)), keyaccess.Info{
 			Kinds: []string{"usr", "ip"}, Challenges: []string{challenge, "Bearer"}, Identity: true, ByClientIP: true, Unknown: true,
 		}},
-		{"deep", Join(FirstOf(apiKey, Join(IP(nil), custom)), Route()), Info{
+		{"deep", Join(FirstOf(apiKey, Join(IP(nil), custom)), Route()), keyaccess.Info{
 			Kinds: []string{"usr", "ip", "cert", "rt"}, Challenges: []string{challenge}, Identity: true, ByClientIP: true, Unknown: true,
 		}},
 	} {

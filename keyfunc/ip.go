@@ -16,35 +16,27 @@ const (
 	maxHops         = 32
 )
 
-// IPOptions name the proxies in front of the server. The zero value, like nil,
-// names none.
+// IPOptions name the proxies in front of the server. The zero value, like nil, names none.
 type IPOptions struct {
-	// Trusted are the addresses of your own proxies. Prefixes must be masked, must
-	// not be IPv4-mapped, and must not contain all addresses together. A single
-	// address is netip.MustParsePrefix("192.0.2.1/32").
+	// Trusted are the addresses of your own proxies. Prefixes must be masked and not IPv4-mapped, and must not contain
+	// all addresses together.
 	Trusted []netip.Prefix
 
-	// Header is the one forwarding header that these proxies append to, or
-	// overwrite; empty means X-Forwarded-For. Forwarded (RFC 7239) has its own
-	// syntax; any other is a list of addresses. If your proxies pass it on
-	// untouched, clients forge it.
+	// Header is the one forwarding header that these proxies append to, or overwrite; empty means X-Forwarded-For. If
+	// they pass it on untouched, clients forge it. Forwarded (RFC 7239) has its own syntax; any other is a list of
+	// addresses.
 	Header string
 
-	// Hops is the number of your proxies, 1 to 32, if their addresses are unknown.
-	// The client is the entry at this place from the right. 0 means that Trusted
-	// names the proxies.
-	//
-	// Every request must pass these proxies, and each must append one entry. If
-	// the header has fewer entries, the client is unknown. Without the header, the
-	// client is the peer: a health check of the proxy nearest to the server.
+	// Hops is the number of your proxies, 1 to 32, if their addresses are unknown; 0 means that Trusted names them.
+	// The client is the entry at this place from the right, and unknown if there are fewer. Hops trusts every peer, so
+	// a client that reaches the server without your proxies forges its address. Each proxy must append one entry.
 	Hops int
 
-	// TrustUnix trusts peers without an address, as a proxy that connects through
-	// a Unix socket. Do not combine it with Hops, which trusts every peer.
+	// TrustUnix trusts peers without an address, such as a proxy on a Unix socket. It cannot be combined with Hops.
 	TrustUnix bool
 
-	// IPv6Bits is the length of the prefix that counts as one client, 16 to 128; 0
-	// means 64. Providers give customers 64, 56 or 48 bits: count 48 beside it.
+	// IPv6Bits is the length of the prefix that counts as one client, 16 to 128; 0 means 64. Providers give customers
+	// 64, 56 or 48 bits, so RECIPES.md counts 48 beside it.
 	IPv6Bits int
 }
 
@@ -54,24 +46,16 @@ func (o *IPOptions) proxied() bool { return o.trusts() || o.Header != "" || o.Ho
 // trusts reports whether o says which peers are proxies.
 func (o *IPOptions) trusts() bool { return len(o.Trusted) > 0 || o.TrustUnix }
 
-// IP returns the Key ip=<address> of the client.
+// IP returns the Key ip=<address> of the client. Without proxy settings, the address is that of [Request.ClientIP],
+// by default RemoteAddr.
 //
-// Without proxy settings, it is [Request.ClientIP]'s, by default RemoteAddr.
+// With Trusted, IP walks the forwarding header from the right. The first untrusted entry is the client; if all are
+// trusted, the leftmost is. Without the header, a trusted peer is the client itself. If the
+// entry that one of your proxies wrote is not an address, or if the peer has none, such as an untrusted Unix socket,
+// the key is ip=unknown.
 //
-// With Trusted, it walks the forwarding header from the right. The first
-// untrusted entry is the client; if all are trusted, the leftmost is. With
-// Hops, it counts entries instead.
-//
-// The key is ip=unknown if the entry that one of your proxies wrote is not an
-// address. Your proxy is never the client because of a header that cannot be
-// read. A peer without an address, such as a Unix socket that is not trusted,
-// has this key, too. Without the header, a trusted peer is the client itself: a
-// health check.
-//
-// An IPv4-mapped address is the IPv4 address, and zones are dropped. Addresses
-// of 6to4 (2002::/16) and of Teredo (2001::/32) are the client's IPv4 address,
-// which they contain. Other IPv6 addresses are cut to IPv6Bits
-// (ip=2001:db8:1:2::/64), except those of NAT64 (64:ff9b::/96).
+// Zones are dropped. Addresses that are IPv4-mapped, 6to4 (2002::/16) or Teredo (2001::/32) count as the IPv4 address
+// in them. Other IPv6 addresses are cut to IPv6Bits (ip=2001:db8:1:2::/64), except those of NAT64 (64:ff9b::/96).
 func IP(o *IPOptions) Key {
 	if o == nil {
 		o = &IPOptions{}
@@ -80,8 +64,7 @@ func IP(o *IPOptions) Key {
 	return newIPKey(p, misconfigurations...)
 }
 
-// Peer returns the Key ip=<address> of the connection's peer. IPv6 addresses
-// are cut to 64 bits. Peer never fails on a request.
+// Peer returns the Key ip=<address> of the connection's peer. IPv6 addresses are cut to 64 bits.
 func Peer() Key {
 	return newIPKey(&ipPolicy{bits: defaultIPv6Bits})
 }
@@ -93,7 +76,7 @@ func newIPKey(p *ipPolicy, misconfigurations ...error) Key {
 			return nil, "", err
 		}
 		return p.append(append(dst, "ip="...), finder, q.Request), "", nil
-	}, Info{Kinds: []string{keyaccess.IP}, Address: true, ByClientIP: p.shared}, misconfigurations...)
+	}, keyaccess.Info{Kinds: []string{keyaccess.IP}, Address: true, ByClientIP: p.shared}, misconfigurations...)
 	k.def.ip, k.def.ips = p, []*ipPolicy{p}
 	return k
 }

@@ -4,13 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"github.com/penstock-go/penstock/internal/keyaccess"
 )
 
-// Join returns the Key of several parts together. An error of a part is its
-// error. At most one part may have an [Identity].
-//
-// Put the client first. A Join must not begin with a route: one shard of a
-// Redis Cluster keeps all counters of a first part.
+// Join returns the Key of several parts together. An error of a part is its error. At most one part may have an
+// [Identity]. Put the client first: a Join must not begin with a route, because one shard of a Redis Cluster keeps
+// all counters of a first part.
 func Join(keys ...Key) Key {
 	parts, misconfigurations := partsOf("Join", keys)
 	if len(keys) > 0 && keys[0].def != nil && keys[0].def.route {
@@ -42,10 +42,9 @@ func Join(keys ...Key) Key {
 	return k
 }
 
-// FirstOf returns the first of the keys that the request has. After ErrMissing
-// it goes on to the next key. Any other error ends it: bad credentials must not
-// turn a client into another. If no key is left, the error is ErrMissing, and
-// also [ErrMalformed] if all keys are [Custom].
+// FirstOf returns the first of the keys that the request has. Only ErrMissing leads to the next key, because bad
+// credentials must not turn a client into another. If no key is left, the error is ErrMissing, and also
+// [ErrMalformed] if all keys are [Custom].
 func FirstOf(keys ...Key) Key {
 	parts, misconfigurations := partsOf("FirstOf", keys)
 	if slices.ContainsFunc(parts, isOptional) {
@@ -106,8 +105,8 @@ func countIdentities(parts []*definition) int {
 }
 
 // partsInfo describes a Key of the parts.
-func partsInfo(parts []*definition) Info {
-	var all Info
+func partsInfo(parts []*definition) keyaccess.Info {
+	var all keyaccess.Info
 	for _, p := range parts {
 		all.Kinds = appendNew(all.Kinds, p.info.Kinds)
 		all.Folded = appendNew(all.Folded, p.info.Folded)

@@ -4,31 +4,28 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"github.com/penstock-go/penstock/internal/keyaccess"
 )
 
-// The errors that the client causes. The package comment lists the answers.
+// The errors of a request, and the answers of package ratelimit.
 var (
-	// ErrMissing says that the request lacks the identity.
-	ErrMissing = errors.New("missing")
-
-	// ErrMalformed says that the request has a malformed or ambiguous value.
-	ErrMalformed = errors.New("malformed")
-
-	// ErrUnknown says that the lookup does not know the identity.
-	ErrUnknown = errors.New("unknown")
+	ErrMissing    = errors.New("missing")     // the request lacks the identity: 401; if it also wraps ErrMalformed, 400
+	ErrMalformed  = errors.New("malformed")   // a value is malformed or ambiguous: 400
+	ErrUnknown    = errors.New("unknown")     // the lookup does not know the identity: 401, then 429
+	ErrNotCounted = errors.New("not counted") // an Optional lacks its identity: the policy does not apply
 )
 
 var errZero = errors.New("keyfunc: the zero Key counts no client; make a Key with IP, User, APIKey or another constructor")
 
-// A Key says who is counted. It is immutable, comparable and safe for
-// concurrent use. The zero Key is a misconfiguration, except in a Policy of
-// package ratelimit, where it means the client's address.
+// A Key is immutable, comparable and safe for concurrent use. The zero Key is a misconfiguration, except in a Policy
+// of package ratelimit, where it means the client's address.
 type Key struct{ def *definition }
 
 // A definition is everything known of a Key. It never changes.
 type definition struct {
 	append   appendFunc
-	info     Info
+	info     keyaccess.Info
 	forms    [][]string  // the possible sequences of parts; see package keyaccess
 	err      error       // all misconfigurations
 	route    bool        // the key may begin with a route
@@ -43,7 +40,7 @@ type appendFunc func(dst []byte, q *Request) (key []byte, tier string, err error
 
 // newKey returns the Key of f. A misconfigured Key fails on every request, so
 // that it counts no client even if no caller inspects it.
-func newKey(f appendFunc, info Info, misconfigurations ...error) Key {
+func newKey(f appendFunc, info keyaccess.Info, misconfigurations ...error) Key {
 	err := errors.Join(misconfigurations...)
 	if err != nil {
 		f = func([]byte, *Request) ([]byte, string, error) { return nil, "", err }
@@ -51,47 +48,19 @@ func newKey(f appendFunc, info Info, misconfigurations ...error) Key {
 	return Key{&definition{append: f, info: info, forms: [][]string{info.Kinds}, err: err}}
 }
 
-// Info describes a Key. The caller owns the slices.
-type Info struct {
-	// Kinds are the kinds of all possible parts: "usr", "ip", "rt", "const",
-	// "hdr.x-tenant" for Header("X-Tenant"), and the kinds of Custom.
-	Kinds []string
-
-	// Folded are those of Kinds whose values are in lower case, without spaces around them: the kinds of JSONField and
-	// FormField.
-	Folded []string
-
-	// Challenges are the WWW-Authenticate values of a 401 (RFC 9110, section
-	// 11.6.1), one per API key, e.g. "Bearer".
-	Challenges []string
-
-	// Identity reports whether the Key may yield one.
-	Identity bool
-
-	// Address reports whether the Key is itself an IP or Peer.
-	Address bool
-
-	// ByClientIP reports whether the Key has an IP without proxy settings.
-	ByClientIP bool
-
-	// Unknown reports whether the Key may fail with ErrUnknown.
-	Unknown bool
-}
-
-// Inspect describes k. The error has one line per misconfiguration of k and its
-// parts. The zero Key is an error.
-func (k Key) Inspect() (Info, error) {
+// Inspect returns an error with one line per misconfiguration of k and its parts; the zero Key is one. The Info is
+// for this module.
+func (k Key) Inspect() (keyaccess.Info, error) {
 	if k.def == nil {
-		return Info{}, errZero
+		return keyaccess.Info{}, errZero
 	}
 	info := k.def.info
 	info.Kinds, info.Folded, info.Challenges = slices.Clone(info.Kinds), slices.Clone(info.Folded), slices.Clone(info.Challenges)
 	return info, k.def.err
 }
 
-// Append appends the key of q to dst, and returns the tier of its Identity. On
-// an error it returns dst; the bytes behind its length may have changed. A
-// misconfigured Key always fails.
+// Append appends the key of q to dst, and returns the tier of its Identity. On an error it returns dst; the bytes
+// behind its length may have changed. A misconfigured Key always fails.
 func (k Key) Append(dst []byte, q *Request) (key []byte, tier string, err error) {
 	if k.def == nil {
 		return dst, "", errZero

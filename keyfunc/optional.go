@@ -1,22 +1,19 @@
 package keyfunc
 
-import "errors"
+import (
+	"errors"
 
-// ErrNotCounted says that the policy of an [Optional] Key does not count the
-// request.
-var ErrNotCounted = errors.New("not counted")
+	"github.com/penstock-go/penstock/internal/keyaccess"
+)
 
-// Optional returns key for a policy that counts only the requests that have its
-// identity or value. Where key's error is ErrMissing, Optional's is
-// [ErrNotCounted]: package ratelimit then leaves the policy out for this
-// request. All other errors stay.
+// Optional returns key for a policy that counts only the requests that have its identity or value. Where key's error
+// is ErrMissing, Optional's is [ErrNotCounted].
 //
-// A client leaves the policy by omitting its identity. So put a policy beside it
-// that counts all clients, such as one by address. Optional cannot stand in a
-// FirstOf, which goes on by itself. A Join with an Optional part is optional.
+// A client leaves the policy by omitting its identity, so put a policy beside it that counts all clients, such as one
+// by address. Optional cannot stand in a FirstOf. A Join with an Optional part is optional.
 func Optional(key Key) Key {
 	if key.def == nil {
-		return newKey(nil, Info{}, misconfigurationf("Optional: the key is the zero Key"))
+		return newKey(nil, keyaccess.Info{}, misconfigurationf("Optional: the key is the zero Key"))
 	}
 	def := *key.def
 	notCounted := requestError("Optional", ErrNotCounted, "")

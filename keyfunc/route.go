@@ -13,26 +13,16 @@ import (
 // bucket: if each path had its own, a scan would fill the store with them.
 const unmatched = "unmatched"
 
-// Route returns the Key rt=<template> of the route that serves the request,
-// such as "GET /v1/orders/{id}" (escaped). It never fails on a request.
+// Route returns the Key rt=<template> of the route that serves the request, such as "GET /v1/orders/{id}" (escaped).
+// It never fails on a request: those that no route matches (404, 405), and all outside of routers, share the key
+// rt=unmatched.
 //
-// In chi, mount it anywhere behind middleware that rewrites the path or the
-// method, such as StripSlashes. HEAD counts as GET. Methods outside RFC 9110
-// and PATCH count as OTHER.
+// In chi, mount it anywhere behind middleware that rewrites the path or the method. HEAD counts as GET. Methods
+// outside RFC 9110 and PATCH count as OTHER.
 //
-// In handlers of a http.ServeMux it is the registered pattern, without the
-// prefix of an enclosing mux. Around a ServeMux use [RouteIn].
-//
-// In any other router, set the request's Pattern to the template before the
-// middleware:
-//
-//	gorilla     r.Pattern, _ = mux.CurrentRoute(r).GetPathTemplate()
-//	echo v4     c.Request().Pattern = c.Path() // echo v5's WrapMiddleware does so
-//	gin         c.Request.Pattern = c.FullPath()
-//	httprouter  r.Pattern = path               // in the function that registers path
-//
-// Requests that no route matches (404, 405), and all requests outside of
-// routers, share the key rt=unmatched.
+// In handlers of a http.ServeMux it is the registered pattern, without the prefix of an enclosing mux. Around a
+// ServeMux use [RouteIn]. In other routers, set the request's Pattern to the template before the middleware;
+// RECIPES.md has the lines.
 func Route() Key {
 	k := newKey(func(dst []byte, q *Request) ([]byte, string, error) {
 		dst = append(dst, "rt="...)
@@ -40,13 +30,12 @@ func Route() Key {
 			return appendChiRoute(dst, rctx, q.Request), "", nil
 		}
 		return appendPattern(dst, q.Pattern), "", nil
-	}, Info{Kinds: []string{keyaccess.Route}})
+	}, keyaccess.Info{Kinds: []string{keyaccess.Route}})
 	k.def.route = true
 	return k
 }
 
-// RouteIn is [Route] for middleware around mux: it takes the pattern in mux, in
-// a lookup of its own.
+// RouteIn is [Route] for middleware around mux. It looks the pattern up in mux.
 func RouteIn(mux *http.ServeMux) Key {
 	var misconfiguration error
 	if mux == nil {
@@ -60,7 +49,7 @@ func RouteIn(mux *http.ServeMux) Key {
 			pattern = ""
 		}
 		return appendPattern(append(dst, "rt="...), pattern), "", nil
-	}, Info{Kinds: []string{keyaccess.Route}}, misconfiguration)
+	}, keyaccess.Info{Kinds: []string{keyaccess.Route}}, misconfiguration)
 	k.def.route = true
 	return k
 }

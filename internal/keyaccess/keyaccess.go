@@ -1,5 +1,15 @@
 // Package keyaccess has the types with which package keyfunc answers to other
-// packages of this module. Users need none of them.
+// packages of this module. Users need none of them. The methods of keyfunc that are for this module:
+//
+//	Key.Forms         returns the possible sequences of parts: the kind of each, or the whole part of a Const. The zero
+//	                  Key has none. The caller owns the slices
+//	Key.Addresses     returns the parts that a Key makes of a client's address, such as ip=2001:db8::/64: one for each
+//	                  prefix length to which its parts cut
+//	Key.OriginOf      returns where a valid Key finds the client's address in a Request: by the first part of the key that
+//	                  names proxies, otherwise by ClientIP, if the key needs it. The origin is NoProxies if none names any
+//	Request.SetGuard  puts a Guard before the lookups
+//	Request.Identify  sets the identity: keys of User and APIKey then yield it, unless the id is empty, and call no
+//	                  function of the service
 package keyaccess
 
 import "net/netip"
@@ -36,3 +46,30 @@ const (
 	FewHops                   // the header has fewer entries than there are proxies
 	Unreadable                // a proxy's own entry is no address
 )
+
+// Info describes a Key. The caller owns the slices.
+type Info struct {
+	// Kinds are the kinds of all possible parts: "usr", "ip", "rt", "const",
+	// "hdr.x-tenant" for Header("X-Tenant"), and the kinds of Custom.
+	Kinds []string
+
+	// Folded are those of Kinds whose values are in lower case, without spaces around them: the kinds of JSONField and
+	// FormField.
+	Folded []string
+
+	// Challenges are the WWW-Authenticate values of a 401 (RFC 9110, section
+	// 11.6.1), one per API key, e.g. "Bearer".
+	Challenges []string
+
+	// Identity reports whether the Key may yield one.
+	Identity bool
+
+	// Address reports whether the Key is itself an IP or Peer.
+	Address bool
+
+	// ByClientIP reports whether the Key has an IP without proxy settings.
+	ByClientIP bool
+
+	// Unknown reports whether the Key may fail with ErrUnknown.
+	Unknown bool
+}

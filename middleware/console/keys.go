@@ -30,7 +30,7 @@ type texts struct {
 	clientIP keyfunc.Key // of unknown keys; zero if there are none
 	own      [][]string  // forms of the texts that the policy counts; see package keyaccess
 	forms    [][]string  // own, and the address of unknown keys
-	folded   []string    // kinds; see keyfunc.Info
+	folded   []string    // kinds; see keyaccess.Info
 	apiKeys  bool        // the policy reads API keys
 }
 
