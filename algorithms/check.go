@@ -19,28 +19,19 @@ type Check struct {
 	// of the part before the first '|' share one Redis Cluster slot.
 	Key string
 
-	// Limit says how much; the zero Limit is an error.
-	Limit Limit
+	Limit Limit // the zero Limit is an error
 
 	// Cost is in units, never negative. A cost of 0 takes nothing, and is
 	// allowed unless the key is in debt. Reset and Renew ignore it.
 	Cost int64
 
-	// Op is Take by default.
-	Op Op
-
-	// Fail says what answers the check while Redis cannot. A Memory ignores it.
-	Fail FailureMode
-
-	// Exact asks the store: no remembered denial answers.
-	Exact bool
-
-	// Decision is the answer. Return and Renew read its Receipt.
-	Decision Decision
+	Op       Op          // Take by default
+	Fail     FailureMode // what answers while Redis cannot; a Memory ignores it
+	Exact    bool        // asks the store: no remembered denial answers
+	Decision Decision    // the answer; Return and Renew read its Receipt
 }
 
-// Allowed reports whether a call proceeds: whether every take is allowed. The
-// second take of a pair speaks for both; see [TakeReserved] and [TakeElse].
+// Allowed reports whether a call proceeds: whether every take, or its pair, is allowed.
 func Allowed(checks []Check) bool {
 	for i := range checks {
 		c := &checks[i]
@@ -54,63 +45,40 @@ func Allowed(checks []Check) bool {
 	return true
 }
 
-// An Op is the operation of a Check. A call holds either takes and trials, or
-// settlements (Return, Force, Grant, Reset, Renew), which apply one by one, in
-// order. The package documentation has a table of them.
+// An Op is the operation of a Check. A call holds either takes and trials, or settlements (Return, Force, Grant,
+// Reset, Renew), which apply one by one, in order.
 type Op uint8
 
 const (
-	// Take charges the cost if it fits, all or nothing with the other takes of
-	// the call. Takes on the same stored key add up.
+	// Take charges the cost if it fits, all or nothing with the other takes of the call. Takes on the same stored key
+	// add up.
 	Take = Op(step.Take)
 
-	// TakeReserved is a Take on a limit that tenants share. The Take just before
-	// it in the slice is the tenant's own share. If the share fits, both are
-	// charged, and this take may use up to twice its burst. Otherwise this is an
-	// ordinary Take, and the share is not charged. So when the limit is full,
-	// tenants within their share are admitted; when it is not full, all may use
-	// it.
+	// TakeReserved is a Take on a limit that tenants share; the Take before it is the tenant's own share. If the share
+	// fits, both are charged, and this take may use up to twice its burst. Otherwise this is an ordinary Take, and the
+	// share is not charged.
 	//
-	// Whatever the shares are, a TokenBucket admits in every interval at most
-	// twice its burst and rate × time. A window admits at most twice its requests,
-	// and its requests again after each turn. If the shares have the algorithm and
-	// the window of the limit, and their requests and bursts add up to no more
-	// than the limit's, a request that costs both the same is never denied within
-	// its share.
+	// In every interval, a TokenBucket then admits at most twice its burst and rate × time; a window at most twice its
+	// requests, and its requests again after each turn. If the shares have the limit's algorithm and window, and
+	// together at most its requests and burst, a request that costs both the same is never denied within its share.
 	//
-	// The limit must be a TokenBucket, a FixedWindow or a calendar's, which pay
-	// off what exceeds the burst at their rate; or [Nobody]. A cost above the
-	// burst never fits.
-	//
-	// The Take before it never denies the call: its Decision says whether its own
-	// cost fits. This Decision speaks for the pair: its RetryAfter ends when the
-	// share and the reserve fit, or when the burst alone does, whichever is first.
-	// Both keys must be used once in the call, and the Fail of this check holds for
-	// both.
+	// The limit must be a TokenBucket, a FixedWindow, a calendar's or [Nobody]. A cost above the burst never fits.
 	TakeReserved = Op(step.TakeReserved)
 
-	// TakeElse is a Take that is charged only if the Take just before it in the
-	// slice does not fit, such as credits after the quota of a plan. The pair is
-	// allowed if one of the two fits.
-	//
-	// The Take before it never denies the call. It is charged if it fits, and its
-	// Decision says so. This Decision speaks for the pair: its RetryAfter ends when
-	// either fits, and its other figures are of its own limit. Both keys must be
-	// used once in the call, and the Fail of this check holds for both.
+	// TakeElse is a Take that is charged only if the Take before it does not fit. The pair is allowed if one of the
+	// two fits. All figures except RetryAfter are of this limit.
 	TakeElse = Op(step.TakeElse)
 
-	// Trial is charged if it fits and the call proceeds, and never affects another
-	// check, except trials behind it on its own key. Give it another key than a
-	// take's.
+	// Trial is charged if it fits and the call proceeds, and never affects another check, except trials behind it on
+	// its own key. Give it another key than a take's.
 	Trial = Op(step.Trial)
 
-	// TrialInstead is a Trial whose condition ignores the take or the pair just
-	// before it in the slice: a candidate for that limit.
+	// TrialInstead is a Trial whose condition ignores the take or the pair just before it in the slice: a candidate
+	// for that limit.
 	TrialInstead = Op(step.TrialInstead)
 
-	// Return gives back units of the take whose receipt its Decision holds,
-	// because the request did not count or cost less, and leaves the rest of the
-	// receipt there. It credits at most the units that are in use:
+	// Return gives back units of the take whose receipt its Decision holds, because the request did not count or cost
+	// less, and leaves the rest of the receipt there. It credits at most the units that are in use:
 	//
 	//	TokenBucket                  units in use now, whoever took them
 	//	LeakyBucket                  only the newest take of the key
@@ -118,26 +86,20 @@ const (
 	//	FixedWindow and calendars    units of the take's window, until it turns
 	//	SlidingWindowLog             units that were admitted at the take's instant
 	//	Concurrent                   the take's own units
-	//
-	// A receipt that is returned twice, from a copy, credits units of other
-	// requests. So may a Return after a Reset, a changed limit or a step of the
-	// clock: at most its own units.
 	Return = Op(step.Return)
 
-	// Force charges a cost that is known late, even if it does not fit, into at
-	// most one burst of debt.
+	// Force charges a cost that is known late, even if it does not fit, into at most one burst of debt.
 	Force = Op(step.Force)
 
-	// Grant credits units, never above full, and leaves the key's expiry alone. Its
-	// effect depends on the algorithm of the limit, and on nothing else of it.
+	// Grant credits units, never above full, and leaves the key's expiry alone. Only the algorithm of the limit
+	// matters to it.
 	Grant = Op(step.Grant)
 
 	// Reset forgets the key.
 	Reset = Op(step.Reset)
 
-	// Renew restarts the time for which a Concurrent take holds its units, even if
-	// that time has passed and they no longer fit. Do not renew a receipt after
-	// its Return. Other limits ignore a Renew.
+	// Renew restarts the time for which a Concurrent take holds its units, even if that time has passed and they no
+	// longer fit. Do not renew a receipt after its Return. Other limits ignore a Renew.
 	Renew = Op(step.Renew)
 )
 
@@ -162,11 +124,9 @@ const (
 	// FailLocal lets this instance admit its share of the limit. It counts windows as
 	// token buckets, which may admit almost twice the share. A limiter without a
 	// local one lets the request pass.
-	FailLocal FailureMode = iota
-	// FailOpen lets the request pass.
-	FailOpen
-	// FailClosed refuses the request: only the shared limiter may admit it.
-	FailClosed
+	FailLocal  FailureMode = iota
+	FailOpen               // lets the request pass
+	FailClosed             // refuses the request: only the shared limiter may admit it
 )
 
 // String returns "local", "open" or "closed".

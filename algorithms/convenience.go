@@ -27,9 +27,9 @@ func AllowN(ctx context.Context, l Limiter, key string, limit Limit, n int64) (d
 	return d, err
 }
 
-// AllowUpTo takes as many of n units as fit now, in one atomic call, and returns how many. d has the figures afterwards;
-// its Allowed says whether all n were taken, and its RetryAfter when one more fits. The units cannot be returned, so a
-// Concurrent limit is ErrInvalid.
+// AllowUpTo takes as many of n units as fit now, in one atomic call, and returns how many. d has the figures
+// afterwards; its Allowed says whether all n were taken, and its RetryAfter when one more fits. The units cannot be
+// returned, so a Concurrent limit is ErrInvalid.
 func AllowUpTo(ctx context.Context, l Limiter, key string, limit Limit, n int64) (taken int64, d Decision, err error) {
 	if limit.Algorithm().Concurrent() {
 		return 0, d, fmt.Errorf("algorithms: %w: AllowUpTo cannot return the units of the limit %v; call Allow and keep its receipt", ErrInvalid, limit)
@@ -60,13 +60,10 @@ func AllowUpTo(ctx context.Context, l Limiter, key string, limit Limit, n int64)
 	return taken, d, nil
 }
 
-// Wait blocks until it has taken one unit of limit from key, in the policy
-// "default". For a leaky bucket it then holds for the Delay.
-//
-// Wait fails at once with ErrInvalid if no wait helps, and with an error that
-// wraps [context.DeadlineExceeded] if the context would end first. If the
-// context ends during the hold, the unit goes back. A Concurrent limit is
-// ErrInvalid. Waiters have no order.
+// Wait blocks until it has taken one unit of limit from key, in the policy "default", and then for the Delay of a
+// leaky bucket. It fails at once with ErrInvalid if no wait helps or the limit is Concurrent, and with an error that
+// wraps [context.DeadlineExceeded] if the context would end first. If the context ends during the Delay, the unit
+// goes back. Waiters have no order.
 func Wait(ctx context.Context, l Limiter, key string, limit Limit) error {
 	return WaitN(ctx, l, key, limit, 1)
 }

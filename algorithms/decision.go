@@ -12,13 +12,11 @@ import (
 type Source uint8
 
 const (
-	// Undecided: no limiter could decide, and a failure mode answered. The
-	// figures mean nothing, except RetryAfter of a denial.
+	// Undecided: a failure mode answered. The figures mean nothing, except
+	// RetryAfter of a denial.
 	Undecided Source = iota
-	// Shared: the limiter that all instances share.
-	Shared
-	// Local: this process alone.
-	Local
+	Shared           // the limiter that all instances share
+	Local            // this process alone
 )
 
 // String returns "undecided", "shared" or "local".
@@ -34,35 +32,22 @@ func (s Source) String() string {
 }
 
 // A Decision answers a Check. Figures are exact, in units and whole
-// microseconds, after the charge. A Memory and Redis give the same figures. If
-// the call does not proceed, they describe the untouched state.
+// microseconds, after the charge. If the call does not proceed, they describe
+// the untouched state.
 type Decision struct {
-	// Allowed is this check's own verdict; of a [TakeReserved] or a [TakeElse],
-	// the verdict of the pair. Ask [Allowed] whether the call proceeds.
-	Allowed bool
-
-	// Source says who decided.
-	Source Source
-
-	// Remaining is how many units could be taken now.
-	Remaining int64
+	Allowed   bool   // this check's own verdict; [Allowed] says whether the call proceeds
+	Source    Source // who decided
+	Remaining int64  // units that could be taken now
 
 	// RetryAfter is how long until this cost would be admitted if no other caller
 	// spends: 0 if allowed, Never if waiting cannot help. It includes earlier
 	// takes of the call on the same key.
 	RetryAfter time.Duration
 
-	// ResetAfter is how long until the full limit is back.
-	ResetAfter time.Duration
-
-	// UnitAfter is how long until one unit can be taken.
-	UnitAfter time.Duration
-
-	// Delay is how long to hold an admitted request of a leaky bucket.
-	Delay time.Duration
-
-	// Receipt lets Return undo this take; zero unless the check was charged.
-	Receipt Receipt
+	ResetAfter time.Duration // until the full limit is back
+	UnitAfter  time.Duration // until one unit can be taken
+	Delay      time.Duration // how long to hold an admitted request of a leaky bucket
+	Receipt    Receipt       // lets Return undo this take; zero unless the check was charged
 }
 
 // decide writes figures into d, in place, because a Decision is large. It leaves
@@ -83,8 +68,8 @@ type Receipt struct{ step step.Receipt }
 // Units returns how many units can still be returned; 0 for the zero Receipt.
 func (r Receipt) Units() int64 { return r.step.Units }
 
-// NewReceipt returns a receipt for a limiter of your own: the units that a take charged, and three numbers of the state
-// it left, such as an instant and counts. Limiters of this module reject it as [ErrInvalid] unless it has no units.
+// NewReceipt returns a receipt for a limiter of your own: the units that a take charged, and three numbers of the
+// state it left. Limiters of this module reject it as [ErrInvalid] unless it has no units.
 func NewReceipt(units, t, n, f int64) Receipt {
 	return Receipt{step.Receipt{Units: units, T: t, N: n, F: f}}
 }

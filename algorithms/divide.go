@@ -8,15 +8,12 @@ import (
 )
 
 // Divide returns a limiter for one of several instances that share no store: each decides by its equal part of every
-// limit, so all of them together never admit more than the limit, whichever instances the clients reach. A client that
-// reaches only one has only its part, and a request that costs more than the part is never admitted. Limits of overrides
-// are divided, too.
+// limit, also of overrides, so all of them together never admit more than the limit. A client that reaches only one
+// has only its part, and a request that costs more than the part is never admitted.
 //
-// It takes the number of instances that there are at most, e.g. the upper bound of an autoscaler: with a higher number
-// clients get less, with a lower one they may get more. A limit with less than a unit for each instance is ErrInvalid.
-// Parts of units are lost: 100 per minute on 8 instances is 12 on each. Buckets keep their rate.
-//
-// With up to one instance, Divide returns l. Package shared needs no Divide: it counts exactly, and divides in an outage.
+// Give the most instances that there can be, such as the upper bound of an autoscaler: with a lower number clients
+// may get more. A limit with less than a unit for each instance is ErrInvalid. Parts of units are lost: 100 per
+// minute on 8 instances is 12 on each. Buckets keep their rate. With up to one instance, Divide returns l.
 func Divide(l Limiter, instances int) Limiter {
 	if instances <= 1 {
 		return l

@@ -25,26 +25,23 @@ func (a Algorithm) String() string {
 
 func (a Algorithm) refills(r step.Refill) bool { return a.row != nil && a.row.Refill == r }
 
-// Continuous reports whether units come back one by one, as in both buckets.
+// Continuous reports whether units come back one by one.
 func (a Algorithm) Continuous() bool { return a.refills(step.Continuously) }
 
-// Aligned reports whether units come back for all keys at once, as in windows
-// of the clock and the calendar.
+// Aligned reports whether units come back for all keys at once.
 func (a Algorithm) Aligned() bool { return a.refills(step.AtTurns) }
 
-// Calendar reports whether windows are calendar days, weeks, months, quarters or years.
+// Calendar reports whether windows are those of a calendar.
 func (a Algorithm) Calendar() bool { return a.row != nil && a.row.Calendar }
 
 // Concurrent reports whether requests hold units while they run.
 func (a Algorithm) Concurrent() bool { return a.refills(step.OnReturn) }
 
-// A Limit says how much: an algorithm, requests per window, and a burst. It is
-// comparable. The zero Limit is invalid; [Limit.Validate] checks others.
+// A Limit says how much: an algorithm, requests per window, and a burst. It is comparable. The zero Limit is invalid;
+// [Limit.Validate] checks others.
 //
-// It has at most 1 000 000 000 units, because buckets and the counter multiply units by time, and Redis's Lua has doubles,
-// which are exact below 2^53. A [FixedWindow] and a calendar's window, such as [PerMonth], only add units, so they have up
-// to 1 000 000 000 000: a budget of a million dollars a month in millionths of a dollar. [SlidingWindowLog] and [Concurrent]
-// store each unit, and have up to 10 000.
+// It has at most 10^9 units; a [FixedWindow] or a calendar's, which only adds units, 10^12; a [SlidingWindowLog] or
+// [Concurrent], which stores each unit, 10^4.
 type Limit struct {
 	step step.Limit
 	// beyond is ns of the window beyond whole µs, which make it invalid. It is no smaller integer, because a value of 112
@@ -61,31 +58,23 @@ func TokenBucket(requests int64, window time.Duration) Limit {
 	return newLimit(step.TokenBucket, requests, window)
 }
 
-// LeakyBucket admits into a queue of burst places (by default: requests),
-// including the request being served. [Decision.Delay] says when to serve. A
-// full queue denies. "100 per minute" serves one request every 600 ms, and
-// admits up to 199 in a minute.
+// LeakyBucket admits into a queue of burst places (by default: requests), including the request being served.
+// [Decision.Delay] says when to serve. "100 per minute" serves one request every 600 ms, and admits up to 199 in a
+// minute.
 func LeakyBucket(requests int64, window time.Duration) Limit {
 	return newLimit(step.LeakyBucket, requests, window)
 }
 
-// SlidingWindowCounter approximates [SlidingWindowLog]: it assumes that the
-// requests of the previous window came evenly. Windows follow the clock.
-//
-// "100 per minute" means 100 on average. Any 60 seconds admit at most 199
-// (2R-1): R at the end of a window, and the others as soon as they fit. The
-// fullest held 99 at steady overload, and about 110 (10 % above R) at random
-// overload.
-//
-// It denies 25 to 31 % of the requests in bursts of R that come every 1.01 to
-// 1.5 windows. A client that uses R at once waits up to 60.6 s: a window and an
-// Rth of it.
+// SlidingWindowCounter approximates [SlidingWindowLog]: it assumes that the requests of the previous window came
+// evenly. Windows follow the clock. "100 per minute" means 100 on average: any 60 seconds admit at most 199 (2R-1),
+// and about 110 at random overload. It denies 25 to 31 % of bursts of R that come every 1.01 to 1.5 windows. A client
+// that uses R at once waits up to 60.6 s: a window and an Rth of it.
 func SlidingWindowCounter(requests int64, window time.Duration) Limit {
 	return newLimit(step.SlidingWindowCounter, requests, window)
 }
 
-// SlidingWindowLog admits at most requests, up to 10 000, in any window: "100
-// per minute" never means more, except without Redis: see [FailLocal].
+// SlidingWindowLog admits at most requests in any window: "100 per minute" never means more, except without Redis:
+// see [FailLocal].
 func SlidingWindowLog(requests int64, window time.Duration) Limit {
 	return newLimit(step.SlidingWindowLog, requests, window)
 }
@@ -104,8 +93,7 @@ func PerDay(requests int64, zone *time.Location) Limit {
 	return calendarLimit(requests, step.CalendarOf("day", zone))
 }
 
-// PerWeek is [PerDay] for weeks that begin on a day, such as time.Monday. A [FixedWindow] of seven days turns on Thursdays
-// instead.
+// PerWeek is [PerDay] for weeks that begin on a day, such as time.Monday.
 func PerWeek(requests int64, zone *time.Location, first time.Weekday) Limit {
 	return calendarLimit(requests, step.CalendarOf(step.Week(first), zone))
 }
@@ -115,7 +103,7 @@ func PerMonth(requests int64, zone *time.Location) Limit {
 	return calendarLimit(requests, step.CalendarOf("month", zone))
 }
 
-// PerQuarter is [PerDay] for the quarters that begin in January, April, July and October.
+// PerQuarter is [PerDay] for calendar quarters.
 func PerQuarter(requests int64, zone *time.Location) Limit {
 	return calendarLimit(requests, step.CalendarOf("quarter", zone))
 }
@@ -131,18 +119,15 @@ func calendarLimit(requests int64, c *step.Calendar) Limit {
 	return l.validated()
 }
 
-// Concurrent admits n requests at a time, at most 10 000. A Take holds its
-// units until a Return frees them, or until maxHold has passed without a
-// [Renew]. It bounds no rate. RetryAfter and ResetAfter are upper bounds
-// without a Renew. Without Redis, each instance admits its share of n, at least
-// one, beside running requests. Nothing returns a Force. A Grant frees the
-// oldest units.
+// Concurrent admits n requests at a time. A Take holds its units until a Return frees them, or until maxHold has
+// passed without a [Renew]. RetryAfter and ResetAfter are upper bounds without a Renew. Without Redis, each instance
+// admits its share of n, at least one, beside running requests. Nothing returns a Force. A Grant frees the oldest
+// units.
 func Concurrent(n int64, maxHold time.Duration) Limit {
 	return newLimit(step.Concurrent, n, maxHold)
 }
 
-// Nobody denies every request, also one of cost 0. Package ratelimit answers its
-// denials with 403, except for policies of Capacity.
+// Nobody denies every request, also one of cost 0.
 func Nobody() Limit {
 	return Limit{step: step.Limit{Row: step.Nobody, Scope: step.Nobody}, valid: true}
 }
@@ -152,11 +137,8 @@ func newLimit(row *step.Row, requests int64, window time.Duration) Limit {
 	return l.validated()
 }
 
-// WithBurst returns a bucket with another burst. Other limits become invalid.
-//
-// Behind HTTP, give at least as many units as the rate gives in a second: clients wait for whole seconds, so
-// with a burst of 2 at 10 per second they can use only 2 per second. The option headers.Milliseconds tells clients that
-// read Retry-After-Ms, such as the SDKs of OpenAI and Anthropic, the wait to the millisecond.
+// WithBurst returns a bucket with another burst. Other limits become invalid. Behind HTTP, give at least the units of
+// a second, because clients wait for whole seconds.
 func (l Limit) WithBurst(burst int64) Limit {
 	l.step.Burst = burst
 	l.step = l.step.Reduced()
@@ -182,8 +164,8 @@ func (l Limit) Algorithm() Algorithm { return Algorithm{l.step.Row} }
 // Requests returns the units per window, or at a time; 0 for Nobody.
 func (l Limit) Requests() int64 { return l.step.Requests }
 
-// Window returns the window: the longest of a calendar, such as 31 days for a month,
-// maxHold for Concurrent, 0 for Nobody.
+// Window returns the window: the longest of a calendar, such as 31 days for a month, maxHold for Concurrent, 0 for
+// Nobody.
 func (l Limit) Window() time.Duration {
 	return time.Duration(l.step.Window)*time.Microsecond + time.Duration(l.beyond)
 }

@@ -21,8 +21,7 @@ var windowUnits = [...]struct {
 	{"s", time.Second}, {"ms", time.Millisecond}, {"us", time.Microsecond},
 }
 
-// String returns the limit as ParseLimit reads it, or "" for the zero Limit. It
-// omits a burst that equals the requests.
+// String returns the limit as ParseLimit reads it, or "" for the zero Limit.
 func (l Limit) String() string {
 	n := &l.step
 	if n.Row == nil || n.Row == step.Nobody {
@@ -56,17 +55,14 @@ func windowText(window time.Duration) string {
 	return window.String() // no valid window; errors show it
 }
 
-// ParseLimit reads a limit, [algorithm ]requests/window[ burst n]:
+// ParseLimit reads a limit, [algorithm ]requests/window[ burst n], such as
 //
 //	60/1m burst 10
-//	sliding-window-log 5/1m
 //	calendar-window 10000/month Europe/Berlin
-//	nobody
 //
-// A window is an integer in us, ms, s, m, h or d, or a calendar day, week, month,
-// quarter or year, of UTC or of the zone that follows. A week begins on Monday, a
-// week-sunday on Sunday. Without an algorithm the limit is a token bucket. Errors
-// wrap [ErrInvalid].
+// A window is an integer in us, ms, s, m, h or d, or a calendar day, week, month, quarter or year, of UTC or of the
+// zone that follows. A week begins on Monday, a week-sunday on Sunday. Without an algorithm the limit is a token
+// bucket. Errors wrap [ErrInvalid].
 func ParseLimit(text string) (Limit, error) {
 	l, err := parseLimit(strings.Fields(text))
 	if err != nil {

@@ -13,15 +13,11 @@ import (
 
 // A Limiter decides. It is safe for concurrent use.
 type Limiter interface {
-	// Allow answers checks in place, at most 1 000. It charges every take that
-	// its [Op] says, or none. It does not touch or keep checks, or the bytes of their strings, after
-	// it returns: clone what you keep. Package ratelimit gives a Limiter of another
-	// module strings of its own.
+	// Allow answers checks in place, at most 1 000. It does not touch or keep checks, or the bytes of their strings,
+	// after it returns: clone what you keep. Concurrent calls must not share checks.
 	//
-	// An error means that there is no decision; it never means "denied". If it
-	// wraps [ErrInvalid], nothing was charged; otherwise something may have been.
-	//
-	// Concurrent calls must not share checks.
+	// An error means that there is no decision; it never means "denied". If it wraps [ErrInvalid], nothing was
+	// charged; otherwise something may have been.
 	Allow(ctx context.Context, checks []Check) error
 }
 
@@ -35,6 +31,5 @@ var ErrInvalid = step.ErrInvalid
 // have charged it.
 var ErrUnavailable = errors.New("the shared limiter is not available")
 
-// Never is an endless wait: for a cost above the burst, for [Nobody], and for a
-// wait that a time.Duration cannot express.
+// Never is an endless wait: no wait helps, or a time.Duration cannot express it.
 const Never = time.Duration(math.MaxInt64)

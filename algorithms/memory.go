@@ -21,10 +21,9 @@ var _ Limiter = (*Memory)(nil)
 
 // MemoryOptions tune a [Memory].
 type MemoryOptions struct {
-	// MaxKeys bounds the keys; 0 or less means 1 000 000. Beyond it, or some per
-	// cent earlier, a new key evicts the key that is full soonest among a few, but
-	// none that was denied within the last second. If it can evict none, it is
-	// denied for a second.
+	// MaxKeys bounds the keys; 0 or less means 1 000 000. Beyond it, or some per cent earlier, a new key evicts the
+	// key that is full soonest among a few, but none that was denied within the last second. If it can evict none, it
+	// is denied for a second.
 	MaxKeys int
 
 	// Now is the clock; nil means the system's. It must be safe for concurrent
@@ -38,8 +37,7 @@ const (
 	minShardKeys   = 1024 // fewer keys than this per shard are not worth one
 )
 
-// NewMemory returns a limiter that counts in this process. Nil options mean the
-// defaults.
+// NewMemory returns a Memory. Nil options mean the defaults.
 func NewMemory(o *MemoryOptions) *Memory {
 	if o == nil {
 		o = &MemoryOptions{}
