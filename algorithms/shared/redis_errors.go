@@ -8,12 +8,7 @@ import (
 	"github.com/penstock-go/penstock/algorithms/shared/internal/trouble"
 )
 
-// ErrMisconfigured is wrapped by errors of [Limiter.Ready] that will not
-// resolve themselves. End the program:
-//
-//	if err := limiter.Ready(ctx); errors.Is(err, shared.ErrMisconfigured) {
-//		log.Fatal(err)
-//	}
+// ErrMisconfigured is wrapped by errors of [Limiter.Ready] that will not resolve themselves, so end the program.
 var ErrMisconfigured = trouble.ErrMisconfigured
 
 // A Misconfiguration is an error of [Limiter.Ready] that wraps
@@ -35,20 +30,9 @@ func (m *Misconfiguration) Error() string {
 // Unwrap returns ErrMisconfigured and the cause.
 func (m *Misconfiguration) Unwrap() []error { return []error{ErrMisconfigured, m.Cause} }
 
-// Reason returns one word for metrics and logs, for an error of [Limiter.Allow]
-// or [Limiter.Ready] or its cause:
-//
-//	unavailable    Redis cannot be reached or refuses; also unknown errors
-//	timeout        no answer in time
-//	overload       not sent: too many calls wait, or no connection was free
-//	failover       a master changes, or slots of a Cluster move
-//	capacity       Redis is out of memory or of connections
-//	configuration  see ErrMisconfigured
-//	key            a stored key is not a limiter's
-//	cancelled      the caller's context has ended
-//	internal       a fault of the program or this library
-//
-// Reason returns "" for nil.
+// Reason returns one word for metrics and logs, for an error of [Limiter.Allow] or [Limiter.Ready] or its cause:
+// unavailable, timeout, overload, failover, capacity, configuration, key, cancelled or internal. RUNBOOK.md explains
+// them. Reason returns "" for nil.
 func Reason(err error) string { return trouble.Of(err).Reason }
 
 // notReady returns the error of Ready for the cause. It includes the remedy if

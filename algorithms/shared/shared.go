@@ -80,20 +80,16 @@ func (l *Limiter) Allow(ctx context.Context, checks []algorithms.Check) error {
 	return err
 }
 
-// Ready returns nil if Redis can decide now, and otherwise the reason. Call it
-// when a program starts, in the smoke test of a deploy, or on a page for
-// operators. Do not call it in a readiness or liveness probe, or in the health
-// check of a load balancer: all instances have the same Redis, and its outage
-// would take all of them out of service, although they limit without it.
+// Ready returns nil if Redis can decide now, and otherwise the reason. Call it when a program starts, in a smoke
+// test, or on a page for operators. Do not call it in a readiness or liveness probe, or in a load balancer's health
+// check: an outage of Redis would take all instances out of service, although they limit without it.
 //
-// Ready also finds a server that is read-only, full or too far away, or that
-// withholds a permission. While the circuit is open, Ready does not ask Redis.
-// Before its first success it may take 5 s.
+// Ready also finds a server that is read-only, full or too far away, or that withholds a permission. While the
+// circuit is open, Ready does not ask Redis. Before its first success it may take 5 s.
 func (l *Limiter) Ready(ctx context.Context) error { return l.report.explained(l.fallback.ready(ctx)) }
 
-// Findings returns wrong settings of Redis, its client and Options.Ahead with which limits
-// still work. Each is logged once. Findings asks one Redis node for INFO. If that
-// fails, it returns what it found last.
+// Findings returns wrong settings of Redis, its client and Options.Ahead with which limits still work. It asks one
+// Redis node for INFO. If that fails, it returns what it found last.
 func (l *Limiter) Findings(ctx context.Context) []algorithms.Finding { return l.redis.findings(ctx) }
 
 // StoredKey returns the key of a check in Redis, e.g.
@@ -116,9 +112,9 @@ func (l *Limiter) Stats() algorithms.Stats {
 	return s
 }
 
-// Close waits for charges of requests that were admitted ahead, and ends the goroutines of the limiter, within 3 s. Later calls work, but
-// the limiter does not recover from an outage any more. You may call Close
-// repeatedly. Close the client last. The error is always nil.
+// Close waits for charges of requests that were admitted ahead, and ends the goroutines of the limiter, within 3 s.
+// Later calls work, but the limiter does not recover from an outage any more. You may call Close repeatedly. Close
+// the client last. The error is always nil.
 func (l *Limiter) Close() error {
 	if l.views != nil {
 		l.views.close()

@@ -23,15 +23,15 @@ type Options struct {
 	// ASCII without spaces and braces.
 	Prefix string
 
-	// Deadline bounds the wait to be sent, and then the wait for the answer; 0 means 50 ms. After that a call is
-	// decided without Redis. It must be longer than the round trip to Redis.
+	// Deadline bounds the wait to be sent, and that for the answer; 0 means 50 ms. After that a call is decided
+	// without Redis. It must be longer than the round trip to Redis.
 	Deadline time.Duration
 
 	// Logger receives changes of state, and a line a minute about trouble that goes on. It receives no keys. Nil means
 	// slog.Default().
 	Logger *slog.Logger
 
-	// Now is the clock of decisions. Nil means the Redis server's. Now must be safe for concurrent use. Instances whose
+	// Now is the clock of decisions; nil means the Redis server's. It must be safe for concurrent use. Instances whose
 	// clocks differ by more than 100 ms repair each other's states. With Now, no answer is remembered.
 	Now func() time.Time
 
@@ -39,10 +39,9 @@ type Options struct {
 	// client's pool, or 4 if the client does not show its pool. For limiters that share a client, set parts of that.
 	InFlight int
 
-	// Instances is how many limiters share Redis and the prefix, until Redis can report it; 0 means one. Set it if
-	// the service runs on several instances: otherwise each limiter that is made while Redis is away admits whole
-	// limits until Redis answers. Later a higher number counts within 5 s. A lower one counts 15 to 25 s after a Close,
-	// and 30 to 40 s after an instance was killed.
+	// Instances is how many limiters share Redis and the prefix, until Redis can report it; 0 means one. Set it if the
+	// service runs on several instances: otherwise each limiter that is made while Redis is away admits whole limits
+	// until Redis answers.
 	Instances int
 
 	// Share, in per cent, is the part of every limit that this process admits without Redis; 0 means an equal part for
@@ -53,9 +52,7 @@ type Options struct {
 	MaxKeys int
 
 	// Ahead, in per cent of each burst, is how much all instances together may admit before Redis has charged it; 0
-	// means nothing, and the most is 50. Requests of clients that are far from their limits then wait for no round
-	// trip: 25 is a good value. See the package documentation. Ahead needs Views, and no Now. Every key that is in
-	// use needs a view.
+	// means nothing, and the most is 50. It needs no Now, and a view for every key in use.
 	Ahead int
 
 	// Views bounds the keys whose last answer of Redis is remembered; 0 means 100 000, with Ahead 500 000, and
