@@ -74,7 +74,7 @@ func NewReceipt(units, t, n, f int64) Receipt {
 	return Receipt{step.Receipt{Units: units, T: t, N: n, F: f}}
 }
 
-// State returns the numbers of a receipt of NewReceipt.
+// State returns the numbers of NewReceipt.
 func (r Receipt) State() (units, t, n, f int64) {
 	return r.step.Units, r.step.T, r.step.N, r.step.F
 }

@@ -19,7 +19,7 @@
 //
 // # Several limits, one decision
 //
-// [Limiter.Allow] charges all takes of a call or none, as the first Example shows.
+// [Limiter.Allow] charges all takes of a call or none, as the Example in example_test.go shows.
 //
 // [TakeReserved] shares a limit fairly when it is full, and [TakeElse] puts one quota behind another. Either makes a
 // pair with the Take just before it in the slice, which never denies the call: its Decision says whether its own cost

@@ -74,7 +74,7 @@ type Stats struct {
 type Finding struct {
 	Code     string    `json:"code"`             // the entry in RUNBOOK.md, e.g. "PS201"
 	Sentence string    `json:"sentence"`         // what is wrong
-	Remedy   string    `json:"remedy"`           // what to do about it
+	Remedy   string    `json:"remedy"`           // what to do
 	Policy   string    `json:"policy,omitempty"` // "" for all policies
 	First    time.Time `json:"first"`            // when it was found
 }

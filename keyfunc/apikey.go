@@ -15,7 +15,7 @@ const maxAPIKey = 4096 // bytes
 // 4096 bytes, and bytes that are not visible ASCII are [ErrMalformed].
 //
 // lookup returns the account of a key. If its error wraps [ErrUnknown], the key does not exist. Any other error, also
-// context.Canceled, means that the lookup failed. It is logged, so it must not contain the key. An empty ID without
+// context.Canceled, means a failed lookup. That error is logged, so it must not contain the key. An empty ID without
 // an error is a programming error.
 //
 // Put [Cached] before a database, and give keys 128 random bits. SECURITY.md says how package ratelimit bounds

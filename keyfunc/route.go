@@ -17,8 +17,8 @@ const unmatched = "unmatched"
 // It never fails on a request: those that no route matches (404, 405), and all outside of routers, share the key
 // rt=unmatched.
 //
-// In chi, mount it anywhere behind middleware that rewrites the path or the method. HEAD counts as GET. Methods
-// outside RFC 9110 and PATCH count as OTHER.
+// In chi, mount it anywhere behind middleware that rewrites the path or the method. HEAD counts as GET. Methods other
+// than PATCH and those of RFC 9110 count as OTHER.
 //
 // In handlers of a http.ServeMux it is the registered pattern, without the prefix of an enclosing mux. Around a
 // ServeMux use [RouteIn]. In other routers, set the request's Pattern to the template before the middleware;
