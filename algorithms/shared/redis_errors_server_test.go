@@ -136,20 +136,6 @@ func TestTroublesOfWaits(t *testing.T) {
 			c := clientOf(t, server.Addr(), func(o *redis.Options) { o.ReadTimeout = patient })
 			return ask(t, struct{ *redis.Client }{c}, "usr=1")
 		}, "i/o timeout", "timeout failure executed"},
-		{"caller hung up", func(t *testing.T) error {
-			server := redistest.Start(t)
-			server.Stop()
-			ctx, cancel := context.WithCancel(t.Context())
-			time.AfterFunc(patient, cancel)
-			return newRedis(t, struct{ *redis.Client }{clientOf(t, server.Addr(), nil)}, nil).Allow(ctx, checksFor(perDay, "usr=1"))
-		}, "no answer within", "timeout failure executed"},
-		{"caller's deadline", func(t *testing.T) error {
-			server := redistest.Start(t)
-			server.Stop()
-			ctx, cancel := context.WithTimeout(t.Context(), patient)
-			defer cancel()
-			return newRedis(t, clientOf(t, server.Addr(), nil), nil).Allow(ctx, checksFor(perDay, "usr=1"))
-		}, "no answer within", "timeout failure executed"},
 	})
 }
 
