@@ -12,6 +12,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -26,13 +27,16 @@ const modelDeadline = 40 * time.Millisecond
 
 // A groupModel is a lane whose client the model moves.
 type groupModel struct {
-	lane    *Lane
+	lane *Lane
+
+	mu      sync.Mutex // guards the fields below, also those of the callers
 	callers []*modelCaller
 	trips   []*modelTrip // that the client has not ended
 }
 
 // A modelCaller submits one group.
 type modelCaller struct {
+	model     *groupModel
 	group     *Group
 	began     time.Time
 	cancel    context.CancelFunc
@@ -47,7 +51,11 @@ type modelCaller struct {
 }
 
 // Settled implements [Owner].
-func (c *modelCaller) Settled(err error) { c.settled, c.settledBy = c.settled+1, err }
+func (c *modelCaller) Settled(err error) {
+	c.model.mu.Lock()
+	defer c.model.mu.Unlock()
+	c.settled, c.settledBy = c.settled+1, err
+}
 
 // A modelTrip is a command that the client has.
 type modelTrip struct {
@@ -74,12 +82,16 @@ func (m modelDirect) Process(_ context.Context, cmd redis.Cmder) error {
 func (m *groupModel) process(cmd redis.Cmder, within time.Duration) error {
 	name := cmd.Args()[1].(*scriptName)
 	t := &modelTrip{name: name, groups: slices.Clone(name.batch.groups), ends: make(chan error)}
+	m.mu.Lock()
 	m.trips = append(m.trips, t)
+	m.mu.Unlock()
 	var err error
 	select {
 	case err = <-t.ends:
 	case <-time.After(within):
+		m.mu.Lock()
 		m.trips = slices.DeleteFunc(m.trips, func(other *modelTrip) bool { return other == t })
+		m.mu.Unlock()
 		err = os.ErrDeadlineExceeded
 	}
 	if err != nil {
@@ -100,6 +112,8 @@ func double(v float64) string {
 
 // moves returns the events that may come next.
 func (m *groupModel) moves(callers int) (all []string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	if len(m.callers) < callers {
 		all = append(all, "submit")
 	}
@@ -126,11 +140,16 @@ func (m *groupModel) move(t *testing.T, event string) {
 	case "cancel":
 		_, _ = fmt.Sscan(rest, &i)
 		c := m.callers[i]
-		c.left = slices.Contains(m.lane.queue, c.group)
+		m.lane.mu.Lock()
+		left := slices.Contains(m.lane.queue, c.group)
+		m.lane.mu.Unlock()
+		m.mu.Lock()
+		c.left = left
+		m.mu.Unlock()
 		c.cancel()
 		c.cancel = nil
 	case "send":
-		m.send(m.trips[0])
+		m.send(m.first())
 	case "answer":
 		m.end(nil)
 	case "fail":
@@ -143,21 +162,37 @@ func (m *groupModel) move(t *testing.T, event string) {
 
 func (m *groupModel) submit(t *testing.T) {
 	check := algorithms.Check{Policy: "p", Key: fmt.Sprint("usr=", len(m.callers)), Limit: algorithms.TokenBucket(10, time.Hour), Cost: 1}
-	c := &modelCaller{group: groupOf(t, "model", check), began: time.Now()}
+	c := &modelCaller{model: m, group: groupOf(t, "model", check), began: time.Now()}
 	c.group.Owner = c
+	m.mu.Lock()
 	m.callers = append(m.callers, c)
+	m.mu.Unlock()
 	ctx, cancel := context.WithCancel(context.Background())
 	c.cancel = cancel
 	go func() {
-		c.overdue, c.err = m.lane.Submit(ctx, c.group)
-		c.returned, c.took = true, time.Since(c.began)
+		overdue, err := m.lane.Submit(ctx, c.group)
+		m.mu.Lock()
+		c.returned, c.overdue, c.err, c.took = true, overdue, err, time.Since(c.began)
+		m.mu.Unlock()
 		cancel()
 	}()
+}
+
+// first returns the oldest trip that the client has not ended; nil if there is none.
+func (m *groupModel) first() *modelTrip {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(m.trips) == 0 {
+		return nil
+	}
+	return m.trips[0]
 }
 
 // send lets the client write a command, as far as the batch allows it.
 func (m *groupModel) send(trip *modelTrip) {
 	name, _ := trip.name.MarshalBinary()
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	trip.sent = true
 	if len(name) == 0 {
 		return // Redis knows no such script
@@ -171,22 +206,29 @@ func (m *groupModel) send(trip *modelTrip) {
 
 // end ends the first trip. Redis has answered only what was sent.
 func (m *groupModel) end(err error) {
-	trip := m.trips[0]
+	trip := m.first()
 	if !trip.sent {
 		m.send(trip)
 	}
+	m.mu.Lock()
 	m.trips = m.trips[1:]
+	m.mu.Unlock()
 	trip.ends <- err
 }
 
 // check compares the callers with what the package promises.
 func (m *groupModel) check(over bool) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	for i, c := range m.callers {
 		if err := c.check(over); err != nil {
-			return fmt.Errorf("caller %d, %+v: %w", i, *c, err)
+			return fmt.Errorf("caller %d, %+v: %w", i, c, err)
 		}
 	}
-	if l := m.lane; over && (l.inFlight != 0 || l.stuck != 0 || l.flying != 0 || l.awaiting != 0 || len(l.queue) != 0) {
+	l := m.lane
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if over && (l.inFlight != 0 || l.stuck != 0 || l.flying != 0 || l.awaiting != 0 || len(l.queue) != 0) {
 		return fmt.Errorf("afterwards %d batches are in flight, %d stuck, with %d groups; %d workers await, and %d groups wait",
 			l.inFlight, l.stuck, l.flying, l.awaiting, len(l.queue))
 	}
@@ -225,7 +267,7 @@ func (c *modelCaller) check(over bool) error {
 // finish ends all that goes on.
 func (m *groupModel) finish(t *testing.T) {
 	for range 3 {
-		for len(m.trips) > 0 {
+		for m.first() != nil {
 			m.move(t, "answer")
 		}
 		time.Sleep(modelDeadline)
