@@ -8,19 +8,16 @@ import (
 	"github.com/penstock-go/penstock/middleware/internal/wrapped"
 )
 
-// A Finding is a misconfiguration that only requests show.
-type Finding = algorithms.Finding
-
 // Findings returns the present findings, without data of clients. The middleware
 // examines the first 1 000 requests, then one of 64 at least, and logs new findings. A
 // finding ends an hour after its last cause. The findings of Options.Overrides follow, if
 // it has a method Findings as package overrides does; they are not logged.
-func (m *Middleware) Findings() []Finding {
-	var all []Finding
+func (m *Middleware) Findings() []algorithms.Finding {
+	var all []algorithms.Finding
 	for _, p := range m.config.Load().policies {
 		all = p.findings.Append(all)
 	}
-	if table, ok := m.overrides.(interface{ Findings() []Finding }); ok {
+	if table, ok := m.overrides.(interface{ Findings() []algorithms.Finding }); ok {
 		for _, f := range table.Findings() {
 			if f.Policy == "" || m.config.Load().policy(f.Policy) != nil {
 				all = append(all, f)

@@ -172,10 +172,10 @@ func (m *Middleware) admit(w http.ResponseWriter, r *http.Request) (*verdictCont
 //
 // The error is the verdict's Err, except that it is nil if the request passes
 // without a decision.
-func (m *Middleware) Check(r *http.Request) (Verdict, error) { return m.CheckAs(r, "", "") }
+func (m *Middleware) Check(r *http.Request) (Verdict, error) { return m.checkAs(r, "", "") }
 
-// CheckAs is for this module's packages. It is Check of a request whose client is an account, unless id is empty.
-func (m *Middleware) CheckAs(r *http.Request, id, tier string) (Verdict, error) {
+// checkAs is Check of a request whose client is an account, unless id is empty.
+func (m *Middleware) checkAs(r *http.Request, id, tier string) (Verdict, error) {
 	q := newRequest(m, r, false)
 	if id != "" {
 		q.http.Identify(id, tier)
@@ -211,9 +211,9 @@ func (q *request) decide() *request {
 	return q
 }
 
-// Look is for this module's packages. It returns the quotas of a request's client, and charges nothing: of the policies that headers describe and whose
+// look returns the quotas of a request's client, and charges nothing: of the policies that headers describe and whose
 // keys have no route. It writes their fields, unless the verdict refuses the client whatever its quotas are.
-func (m *Middleware) Look(h http.Header, r *http.Request) Verdict {
+func (m *Middleware) look(h http.Header, r *http.Request) Verdict {
 	q := newRequest(m, r, true)
 	q.looks = true
 	defer q.decide().free()

@@ -14,7 +14,10 @@ import (
 
 	"github.com/penstock-go/penstock/keyfunc"
 	"github.com/penstock-go/penstock/middleware"
+	"github.com/penstock-go/penstock/middleware/internal/inside"
 )
+
+var checkAs = inside.CheckAs.(func(*ratelimit.Middleware, *http.Request, string, string) (ratelimit.Verdict, error))
 
 // A Call is a request without HTTP. Each field may be zero.
 type Call struct {
@@ -51,5 +54,5 @@ func Allow(ctx context.Context, limited *ratelimit.Middleware, c Call) (v rateli
 		name = http.CanonicalHeaderKey(name)
 		r.Header[name] = append(r.Header[name], values...)
 	}
-	return limited.CheckAs(r, c.Identity.ID, c.Identity.Tier)
+	return checkAs(limited, r, c.Identity.ID, c.Identity.Tier)
 }

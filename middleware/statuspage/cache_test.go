@@ -20,7 +20,7 @@ type surveyed struct {
 	findings []error // of these contexts
 }
 
-func (l *surveyed) Findings(ctx context.Context) []ratelimit.Finding {
+func (l *surveyed) Findings(ctx context.Context) []algorithms.Finding {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.findings = append(l.findings, ctx.Err())
@@ -96,7 +96,7 @@ func TestRenderedForOthers(t *testing.T) {
 // A slowly is a limiter whose findings take two seconds.
 type slowly struct{ surveyed }
 
-func (l *slowly) Findings(ctx context.Context) []ratelimit.Finding {
+func (l *slowly) Findings(ctx context.Context) []algorithms.Finding {
 	time.Sleep(2 * time.Second)
 	return l.surveyed.Findings(ctx)
 }

@@ -127,7 +127,7 @@ type shown struct {
 		Instances           int
 		Stats               algorithms.Stats
 	}
-	Findings []ratelimit.Finding
+	Findings []algorithms.Finding
 }
 
 func look(t *testing.T, page *statuspage.Page) (v shown) {

@@ -12,7 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/penstock-go/penstock/middleware"
+	"github.com/penstock-go/penstock/algorithms"
 )
 
 const lookEvery = 5 * time.Second // while requests come
@@ -26,7 +26,7 @@ type noticed struct {
 	since    map[string]time.Time // by the ids of troubles, and of circuits that have ever opened
 	troubled bool                 // there was a trouble at the last look
 	healthy  time.Time            // since when there is none
-	findings []ratelimit.Finding  // of the limiters, when an operator read the page last
+	findings []algorithms.Finding // of the limiters, when an operator read the page last
 }
 
 // note sets since when the circuits and the troubles of v last. It requires mu.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/middleware"
 )
 
@@ -76,7 +77,7 @@ func (p policyView) forEveryone() (t trouble, found bool) {
 	return trouble{Class: "warn", id: "everyone " + p.Name + mode, Text: p.Name + " is " + mode + " for everyone"}, true
 }
 
-func problemOf(f ratelimit.Finding) string {
+func problemOf(f algorithms.Finding) string {
 	if f.Policy == "" {
 		return "Configuration problem " + f.Code
 	}

@@ -14,24 +14,24 @@ import (
 
 // A view is the content of the page, and its JSON.
 type view struct {
-	Summary   string              `json:"summary"`
-	Health    trouble             `json:"health"` // class good, warn or bad
-	Troubles  []trouble           `json:"troubles"`
-	At        time.Time           `json:"at"`
-	Instance  instance            `json:"instance"`
-	UpSeconds int64               `json:"up_seconds"`
-	WindowMS  int64               `json:"window_ms"` // the length of the last minute: up to 65 s
-	Requests  uint64              `json:"requests"`  // in the last minute
-	Refused   uint64              `json:"refused"`   // in the last minute, also for keys that are errors
-	Denied    uint64              `json:"denied"`    // in the last minute, by a policy
-	Ticks     ticks               `json:"ticks"`
-	Policies  []policyView        `json:"policies"`
-	Clients   []clientView        `json:"clients"` // denied most often in the last 10 to 20 minutes
-	Near      []nearView          `json:"near"`    // their limits
-	Latency   latencyView         `json:"latency"`
-	Decisions []decisionView      `json:"decisions"` // by source
-	Limiters  []limiterView       `json:"limiters"`
-	Findings  []ratelimit.Finding `json:"findings"`
+	Summary   string               `json:"summary"`
+	Health    trouble              `json:"health"` // class good, warn or bad
+	Troubles  []trouble            `json:"troubles"`
+	At        time.Time            `json:"at"`
+	Instance  instance             `json:"instance"`
+	UpSeconds int64                `json:"up_seconds"`
+	WindowMS  int64                `json:"window_ms"` // the length of the last minute: up to 65 s
+	Requests  uint64               `json:"requests"`  // in the last minute
+	Refused   uint64               `json:"refused"`   // in the last minute, also for keys that are errors
+	Denied    uint64               `json:"denied"`    // in the last minute, by a policy
+	Ticks     ticks                `json:"ticks"`
+	Policies  []policyView         `json:"policies"`
+	Clients   []clientView         `json:"clients"` // denied most often in the last 10 to 20 minutes
+	Near      []nearView           `json:"near"`    // their limits
+	Latency   latencyView          `json:"latency"`
+	Decisions []decisionView       `json:"decisions"` // by source
+	Limiters  []limiterView        `json:"limiters"`
+	Findings  []algorithms.Finding `json:"findings"`
 
 	Reload bool `json:"-"` // the page reloads itself
 }
@@ -68,14 +68,14 @@ func (p *Page) view(ctx context.Context) *view {
 		o := &v.Policies[i].Offenders
 		*o = (*o)[:min(len(*o), shownOffenders)]
 	}
-	var found []ratelimit.Finding
+	var found []algorithms.Finding
 	for _, l := range limitersOf[interface {
-		Findings(context.Context) []ratelimit.Finding
+		Findings(context.Context) []algorithms.Finding
 	}](middlewares) {
 		found = append(found, l.Findings(ctx)...)
 	}
 	v.Findings = append(v.Findings, found...)
-	slices.SortStableFunc(v.Findings, func(a, b ratelimit.Finding) int {
+	slices.SortStableFunc(v.Findings, func(a, b algorithms.Finding) int {
 		return cmp.Or(cmp.Compare(a.Code, b.Code), cmp.Compare(a.Policy, b.Policy))
 	})
 	n := &p.noticed
@@ -94,7 +94,7 @@ func (p *Page) survey(now time.Duration) (*view, []*ratelimit.Middleware) {
 	p.mu.Unlock()
 	v := &view{
 		At: p.made.Add(now).UTC(), Instance: p.instance, UpSeconds: int64(now / time.Second),
-		Policies: []policyView{}, Limiters: []limiterView{}, Findings: []ratelimit.Finding{},
+		Policies: []policyView{}, Limiters: []limiterView{}, Findings: []algorithms.Finding{},
 	}
 	v.count(p.decisions.Last(now))
 	v.Ticks = ticks{p.decisions.Ticks(now, countedRequests), p.decisions.Ticks(now, countedDenied)}
@@ -134,7 +134,7 @@ func (v *view) count(counts []uint32, window time.Duration) {
 
 // A problem is a finding and all policies that have it.
 type problem struct {
-	ratelimit.Finding
+	algorithms.Finding
 	Policies []string
 }
 
