@@ -13,23 +13,19 @@ import (
 type Dialect uint8
 
 const (
-	// Draft sends the draft's RateLimit and RateLimit-Policy (sections 3 and 4).
-	// Times are in seconds from now. Its name is "draft".
+	// Draft, named "draft", sends the draft's RateLimit and RateLimit-Policy (sections 3 and 4). Times are in seconds.
 	Draft Dialect = 1 << iota
 
-	// SeparateFields sends RateLimit-Limit, RateLimit-Remaining and
-	// RateLimit-Reset of version 06, and RateLimit-Policy of version 11. The reset
-	// is in seconds. Its name is "separate".
+	// SeparateFields, named "separate", sends RateLimit-Limit, -Remaining and -Reset of version 06, and RateLimit-Policy
+	// of version 11. The reset is in seconds.
 	SeparateFields
 
-	// XRateLimit sends X-RateLimit-Limit, X-RateLimit-Remaining and
-	// X-RateLimit-Reset, as GitHub does. The reset is in Unix seconds. Its name is
-	// "x-ratelimit".
+	// XRateLimit, named "x-ratelimit", sends X-RateLimit-Limit, -Remaining and -Reset, as GitHub does. The reset is in
+	// Unix seconds.
 	XRateLimit
 
-	// Milliseconds sends Retry-After-Ms beside Retry-After: the wait in whole milliseconds, rounded up, from 1. The SDKs of
-	// OpenAI and Anthropic, and package client, read it first. Without it, a client waits for a whole second where a unit of
-	// 10 per second comes back after 100 ms. Its name is "milliseconds".
+	// Milliseconds, named "milliseconds", sends Retry-After-Ms beside Retry-After: the wait in whole milliseconds,
+	// rounded up, from 1.
 	Milliseconds
 )
 
@@ -85,8 +81,7 @@ func listOf(conjunction string) string {
 	return text
 }
 
-// ParseDialect reads names joined by commas, such as "draft,x-ratelimit".
-// Unknown, repeated and missing names are errors.
+// ParseDialect reads names joined by commas, such as "draft,x-ratelimit". Unknown, repeated and missing names are errors.
 func ParseDialect(s string) (Dialect, error) {
 	var d Dialect
 	var errs []error
@@ -115,8 +110,7 @@ func dialectNamed(name string) Dialect {
 	return 0
 }
 
-// String returns the text that ParseDialect reads, and unknown bits as a
-// hexadecimal number.
+// String returns the text that ParseDialect reads, and unknown bits in hexadecimal.
 func (d Dialect) String() string {
 	d = cmp.Or(d, defaultDialect)
 	var names []string
@@ -131,8 +125,7 @@ func (d Dialect) String() string {
 	return strings.Join(names, ",")
 }
 
-// Validate returns an error for unknown bits of d, which [Dialect.Write]
-// ignores.
+// Validate returns an error for unknown bits, which [Dialect.Write] ignores.
 func (d Dialect) Validate() error {
 	if rest := d &^ allDialects; rest != 0 {
 		return fmt.Errorf("headers: dialect %q has unknown bits 0x%x: want %s, or a combination",

@@ -7,21 +7,16 @@ import (
 	"time"
 )
 
-// Gateway returns a handler for a proxy behind a limiter, such as a
-// httputil.ReverseProxy, whose upstream sends rate limit fields of its own. The
-// response then has one line of each field:
+// Gateway returns a handler for a proxy behind a limiter, such as a httputil.ReverseProxy, whose upstream sends rate
+// limit fields of its own. The response then has one line of each field:
 //
-//   - If the upstream denies the request (429, or 503 with Retry-After), its fields
-//     pass through. Of the limiter's fields only RateLimit-Policy stays, and only
-//     if the upstream sends none of the RateLimit fields.
-//   - Otherwise the fields of the limit that is nearer stay, by the least r/q. The
-//     RateLimit fields are decided on together, and so are the X-RateLimit fields.
-//     If the upstream's cannot be read, the limiter's stay.
+//   - If the upstream denies the request (429, or 503 with Retry-After), its fields pass through. Of the limiter's
+//     fields only RateLimit-Policy stays, if the upstream sends none of the RateLimit fields.
+//   - Otherwise the fields of the limit that is nearer stay, by the least r/q, and the limiter's if the upstream's cannot
+//     be read. The RateLimit fields are decided on together, and so are the X-RateLimit fields.
 //
-// Put it between the limiter and the proxy: limited.Handler(Gateway(proxy)). A
-// ratelimit.Middleware does so itself for a ReverseProxy that it has as its
-// handler. A response to an upgrade (101) keeps all fields. Gateway panics if
-// next is nil.
+// Put it between the limiter and the proxy: limited.Handler(Gateway(proxy)). A ratelimit.Middleware does so itself if
+// its handler is a ReverseProxy. A response to an upgrade (101) keeps all fields. Gateway panics if next is nil.
 func Gateway(next http.Handler) http.Handler {
 	if next == nil {
 		panic("headers: the handler is nil")

@@ -22,35 +22,29 @@ const (
 
 // A QuotaConfig describes a policy's promise. The zero value is invalid.
 type QuotaConfig struct {
-	// Name is the policy's name for clients: 1 to 64 characters of 0x20 to
-	// 0x7E.
+	// Name is the policy's name for clients: 1 to 64 characters of 0x20 to 0x7E.
 	Name string
 
-	// Limit is q, a bucket's burst or a window's requests: 0, which denies every
-	// request, to 999999999999999.
+	// Limit is q, a bucket's burst or a window's requests: up to 999999999999999. 0 denies every request.
 	Limit int64
 
-	// Requests per Window is the rate, both positive, except with a Limit of 0 and
-	// with concurrent requests.
+	// Requests per Window is the rate. Both are positive, except with a Limit of 0 and for concurrent requests.
 	Requests int64
 	Window   time.Duration
 
 	// Continuous is true if units return one by one (a bucket).
 	Continuous bool
 
-	// Calendar is true for periods of the calendar. Window is the longest of
-	// them, and Write sends no w.
+	// Calendar is true for periods of the calendar. Window is the longest of them, and Write sends no w.
 	Calendar bool
 
-	// Unit is "" or "requests", "content-bytes", "concurrent-requests" (with
-	// neither Requests nor Window), or 1 to 64 other characters of 0x20 to
-	// 0x7E.
+	// Unit is "" or "requests", "content-bytes", "concurrent-requests" (without Requests and Window), or another text
+	// with the bounds of Name.
 	Unit string
 }
 
-// A Quota is a policy's promise. Make it once with [NewQuota], or with
-// [Quota.Set] for a limit that changes with each request. Until Set, it is safe
-// for concurrent use. Write omits nil and the zero value. Do not copy a Quota.
+// A Quota is a policy's promise. Make it once with [NewQuota], or with [Quota.Set] for a limit that changes with each
+// request. Write omits nil and the zero value. A Quota is safe for concurrent use, except of Set. Do not copy it.
 type Quota struct {
 	name, unit string
 	limit      int64 // q
@@ -70,8 +64,7 @@ type prepared struct {
 	pairs  readyPairs
 }
 
-// NewQuota returns the quota of a configuration. The error joins all
-// misconfigurations.
+// NewQuota returns the quota of a configuration. The error joins all misconfigurations.
 func NewQuota(c QuotaConfig) (*Quota, error) {
 	q := new(Quota)
 	if err := q.Set(c); err != nil {
@@ -85,9 +78,7 @@ func NewQuota(c QuotaConfig) (*Quota, error) {
 	return q, nil
 }
 
-// Set makes q the quota of another configuration, without an allocation, also
-// after a Write. It is not safe for concurrent use. An error leaves q
-// unchanged.
+// Set makes q the quota of another configuration, without an allocation, also after a Write. An error leaves q unchanged.
 func (q *Quota) Set(c QuotaConfig) error {
 	if err := c.validate(); err != nil {
 		return err

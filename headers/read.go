@@ -9,13 +9,13 @@ import (
 
 // Fields are the rate limit fields of one response; the zero value has none.
 type Fields struct {
-	// Wait is how long the client has to wait after the response arrived; [Never] beyond 292 years.
+	// Wait is how long the client has to wait from the response on; [Never] beyond 292 years.
 	Wait time.Duration
 
 	// From names the field of Wait, e.g. "Retry-After"; empty if there is none.
 	From string
 
-	// Limits are the items of RateLimit or its equivalent, then the policies without such an item.
+	// Limits are the items of RateLimit or its equivalent, then further policies.
 	Limits []ServiceLimit
 
 	// Malformed lists fields that were ignored, at least in part.
@@ -33,14 +33,14 @@ type ServiceLimit struct {
 	// Remaining is the number of units left; -1 if not stated.
 	Remaining int64
 
-	// Within is the time for which Remaining has to last, or until a unit is free if Remaining is 0; -1 if not stated,
-	// [Never] beyond 292 years.
+	// Within is the time for which Remaining has to last, or the wait for a unit if it is 0; -1 if not stated, [Never]
+	// beyond 292 years.
 	Within time.Duration
 
 	// Cost is the cost of the request; -1 if not stated.
 	Cost int64
 
-	// Quota units per Window are the policy's promise: -1 and 0 if not stated.
+	// Quota units per Window are the policy; -1 and 0 if not stated.
 	Quota  int64
 	Window time.Duration
 
@@ -48,8 +48,8 @@ type ServiceLimit struct {
 	Unit string
 }
 
-// Pace returns the interval that spreads Remaining units over Within. If no unit is left, it returns Within; without
-// these numbers, Window divided by Quota, or 0.
+// Pace returns the interval that spreads Remaining over Within: Within itself if no unit is left, and without these
+// numbers Window divided by Quota, or 0.
 func (l *ServiceLimit) Pace() time.Duration {
 	switch {
 	case l.Remaining > 0 && l.Within >= 0:
@@ -67,13 +67,12 @@ func (l *ServiceLimit) Pace() time.Duration {
 // lines together. Servers send about a hundred bytes.
 const maxField = 8 << 10
 
-// Read reads the header of a response that arrived at now: the fields under "Reading". It ignores malformed fields.
+// Read reads the header of a response that arrived at now; see "Reading". It ignores malformed fields, fields of more
+// than 8 KiB, and the limits of a cached response (a positive Age).
 //
-//   - Retry-After takes precedence, and the longest of several. A date counts from the response's own Date, otherwise
-//     from now. Retry-After counts beside a status from 300 on.
-//   - Without it, a denial has the longest Within of the limits that have no unit left. A denial is a status from 400
-//     on.
-//   - Read ignores the limits of a cached response (a positive Age), and fields of more than 8 KiB.
+//   - Retry-After counts beside a status from 300 on, and the longest of several. A date counts from the response's own
+//     Date, otherwise from now.
+//   - Without it, a status from 400 on has the longest Within of the limits that have no unit left.
 func Read(status int, h http.Header, now time.Time) Fields {
 	r := &reading{h: h, now: now}
 	if date, ok := parseDate(h.Get("Date")); ok {

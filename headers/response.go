@@ -11,12 +11,11 @@ type Response struct {
 	// States are the decisions of the advertised policies.
 	States []State
 
-	// Denied is true if any policy denied the request, advertised or not, or the
-	// service refuses it with a wait.
+	// Denied is true if any policy denied the request, advertised or not, or the service refuses it with a wait.
 	Denied bool
 
-	// RetryAfter is the wait until every policy admits a denied request; [Never]
-	// if none does. A longer wait of a denied State takes precedence.
+	// RetryAfter is the wait until every policy admits the request; [Never] if none helps. A longer one of a denied State
+	// takes precedence.
 	RetryAfter time.Duration
 
 	// Now is the time of the decision; zero omits X-RateLimit-Reset.

@@ -9,7 +9,7 @@ import (
 
 // A State is a policy's decision.
 type State struct {
-	// Quota is the quota of the policy. Without one, Write omits the State.
+	// Quota is the policy's. Without one, Write omits the State.
 	Quota *Quota
 
 	// Denied is true if this policy denied the request of a denied [Response].
@@ -18,15 +18,13 @@ type State struct {
 	// Remaining is the number of units left, without the cost of a denied request.
 	Remaining int64
 
-	// RetryAfter is the wait of a denied client, spread as package ratelimit
-	// documents it; [Never] if none helps.
+	// RetryAfter is the wait of a denied client; [Never] if none helps.
 	RetryAfter time.Duration
 
 	// ResetAfter is the time until the whole limit is back; [Never] if unknown.
 	ResetAfter time.Duration
 
-	// UnitAfter is the time until one unit is available; [Never] if none returns.
-	// It counts if Remaining is 0 or less.
+	// UnitAfter is the time until one unit is available, if none remains; [Never] if none returns.
 	UnitAfter time.Duration
 }
 

@@ -15,26 +15,22 @@ const (
 	keyMilliseconds = "Retry-After-Ms"
 )
 
-// Write adds fields to h, which must not be nil. Call it before the response
-// begins.
+// Write adds fields to h, which must not be nil. Call it before the response begins.
 //
-//   - RateLimit has one item per State, the least r first. A denial lists only
-//     the denied States, in their order.
+//   - RateLimit has one item per State, the least r first. A denial lists only the denied States, in their order.
 //   - RateLimit-Policy has one item per Quota.
-//   - The RateLimit-Limit and X-RateLimit families describe the State with the
-//     least r/q, or the denied State with the longest wait.
-//   - Only denials have Retry-After: the wait in whole seconds, rounded up, from
-//     1 to 1209600 (14 days). A longer wait in h stays; a value that is not a
-//     number is replaced. [Never] removes the field. Retry-After-Ms likewise,
-//     if d has it. If h has it, it is never shorter than the wait, whatever d is.
+//   - The RateLimit-Limit and X-RateLimit families describe the State with the least r/q, or the denied State with the
+//     longest wait.
+//   - Only denials have Retry-After: the wait in whole seconds, rounded up, from 1 to 1209600 (14 days). A longer wait
+//     in h stays; a value that is not a number is replaced. [Never] removes the field. The same holds for
+//     Retry-After-Ms if d has it. If h has it, it is never shorter than the wait, whatever d is.
 //
-// Of stacked limiters, RateLimit and RateLimit-Policy get a line each, and an
-// admitted response keeps the single numbers nearer to their limit. A denial
-// removes the numbers of an outer limiter that has admitted the request; its
-// policies stay. For a limiter behind a proxy, see [Gateway].
+// Of stacked limiters, RateLimit and RateLimit-Policy get a line each, and an admitted response keeps the single numbers
+// nearer to their limit. A denial removes the numbers of an outer limiter that has admitted the request; its policies
+// stay.
 //
-// It keeps nothing of resp. Do not edit lines of h in place, because Quotas
-// share them. Write is safe for concurrent use with different h.
+// Write is safe for concurrent use with different h, and keeps nothing of resp. Do not edit lines of h in place, because
+// Quotas share them.
 func (d Dialect) Write(h http.Header, resp Response) {
 	if d == 0 {
 		d = defaultDialect
