@@ -15,6 +15,7 @@ func init() {
 	inside.CheckAs, inside.Look = (*Middleware).checkAs, (*Middleware).look
 	inside.ClientIP, inside.Guesses = (*Middleware).clientIPKey, (*Middleware).slowed
 	inside.Replaceable, inside.Routes, inside.Tenants = (*Middleware).replaceable, (*Middleware).routes, (*Middleware).present
+	inside.TopNear = (*Middleware).topNear
 }
 
 func (m *Middleware) clientIPKey() keyfunc.Key { return m.clientIP }

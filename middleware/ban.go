@@ -12,17 +12,14 @@ import (
 // policy denies every request of the key for a time, on all instances. While
 // Redis is down, no key is banned. Do not ban keys that many clients share,
 // such as a company's address.
-//
-// The denial that begins a ban still has the wait of the limit; the next one has the wait of the ban.
 type Ban struct {
 	// Denials within Within bring a ban: 1 to 1 000.
 	Denials int64
 	Within  time.Duration
 
-	// For is the length of the first ban, in whole seconds. Choose at least the
-	// limit's window: a shorter ban ends while the limit still denies. Each further ban lasts
-	// twice as long as the one before, up to Max; a Max of 0 means For. One
-	// doubling is forgotten per 2·Max. A changed Max ends all bans.
+	// For is the length of the first ban, in whole seconds. Choose at least the limit's window: a shorter ban ends while
+	// the limit still denies. Each further ban lasts twice as long, up to Max; a Max of 0 means For. One doubling is
+	// forgotten per 2·Max. A changed Max ends all bans.
 	For, Max time.Duration
 }
 

@@ -29,9 +29,8 @@ type Verdict struct {
 	// Status is the status of a refusal; 0 if Allowed.
 	Status int
 
-	// RetryAfter is the honest wait of a denied request, not spread:
-	// [algorithms.Never] if waiting cannot help. The package comment
-	// describes the wait of a Concurrent limit.
+	// RetryAfter is the wait of a denied request, before it is spread over clients: [algorithms.Never] if waiting cannot
+	// help.
 	RetryAfter time.Duration
 
 	// Delay is how long to hold an admitted request.

@@ -23,8 +23,7 @@ type InForce struct {
 	// Override is the override in force; nil means none.
 	Override *Override
 
-	// Ignored says why a limit of the override, or of LimitOf, does not hold; nil if no
-	// limit was refused.
+	// Ignored says why a limit of the override, or of LimitOf, does not hold; nil if none was refused.
 	Ignored error
 }
 

@@ -110,15 +110,12 @@ func Must[T any](v T, err error) T {
 	return v
 }
 
-// Handler passes admitted requests to next, and answers the others without
-// reading their bodies. next can flush and hijack. It panics if next is nil.
+// Handler passes admitted requests to next, which can flush and hijack, and answers the others without reading their
+// bodies. It holds a request that a leaky bucket admits until its turn. If the client hangs up first, all takes are
+// returned, except a place in the middle of the queue. Handler panics if next is nil.
 //
-// It holds a request that a leaky bucket admits until its turn. If the client
-// hangs up first, all takes are returned, except a place in the
-// middle of the queue.
-//
-// If next is a httputil.ReverseProxy, [headers.Gateway] merges the rate limit
-// fields of its upstream with those of m. Elsewhere, wrap the proxy yourself.
+// If next is a httputil.ReverseProxy, [headers.Gateway] merges the rate limit fields of its upstream with those of m.
+// Elsewhere, wrap the proxy yourself.
 func (m *Middleware) Handler(next http.Handler) http.Handler {
 	if next == nil {
 		panic("ratelimit: the handler is nil")
@@ -164,14 +161,11 @@ func (m *Middleware) admit(w http.ResponseWriter, r *http.Request) (*verdictCont
 	return c, q.reserve(c)
 }
 
-// Check decides and charges as Handler does, and leaves the answer to
-// [Middleware.Deny]. It neither holds nor settles: if a policy holds, settles
-// or limits concurrent requests, call m.Handler(rest).ServeHTTP(w, r) instead.
-// If a limit in force is Concurrent, Check charges nothing, and the error wraps
-// algorithms.ErrInvalid.
+// Check decides and charges as Handler does, and leaves the answer to [Middleware.Deny]. It neither holds nor settles:
+// if a policy holds, settles or limits concurrent requests, call m.Handler(rest).ServeHTTP(w, r) instead. If a limit in
+// force is Concurrent, Check charges nothing, and the error wraps algorithms.ErrInvalid.
 //
-// The error is the verdict's Err, except that it is nil if the request passes
-// without a decision.
+// The error is the verdict's Err, or nil if the request passes without a decision.
 func (m *Middleware) Check(r *http.Request) (Verdict, error) { return m.checkAs(r, "", "") }
 
 // checkAs is Check of a request whose client is an account, unless id is empty.
@@ -187,9 +181,8 @@ func (m *Middleware) checkAs(r *http.Request, id, tier string) (Verdict, error) 
 	return q.verdict.clone(), q.refusal.err
 }
 
-// Deny answers a request that Check refused with the verdict v, as Handler
-// would. Call it before the response begins, and not in Options.Refused: call
-// [Refuse] there. It panics if v allows the request, or is not a verdict of m.
+// Deny answers a request that Check refused with the verdict v, as Handler would. Call it before the response begins;
+// in Options.Refused, call [Refuse] instead. It panics if v allows the request, or is not a verdict of m.
 func (m *Middleware) Deny(w http.ResponseWriter, r *http.Request, v Verdict) {
 	if v.answering {
 		panic("ratelimit: Deny in Options.Refused, which Deny calls: call ratelimit.Refuse")

@@ -8,10 +8,9 @@ import (
 	"github.com/penstock-go/penstock/algorithms"
 )
 
-// An Observer receives the events of Middlewares. Many goroutines call Observe,
-// so it must be quick and must not change the event. If it panics, the Middleware
-// logs that and goes on. An Observer that closes the Middleware must do so in
-// another goroutine: Close waits until Observe returns.
+// An Observer receives the events of Middlewares. Many goroutines call Observe, so it must be quick and must not change
+// the event. If it panics, the Middleware logs that and goes on. Close waits until Observe returns, so an Observer must
+// not call it in the same goroutine.
 type Observer interface {
 	Observe(ctx context.Context, e Event)
 }
@@ -58,8 +57,7 @@ const (
 	Decided EventKind = iota + 1
 	// Settled: units were charged or returned later, or Err says why not.
 	Settled
-	// Abandoned: a held request was not served, because its client hung up, or
-	// after Release. All its takes were returned.
+	// Abandoned: a held request was not served, because its client hung up, or after Release.
 	Abandoned
 	// Banned: a policy banned a key.
 	Banned

@@ -19,22 +19,22 @@ type Options struct {
 	// ClientIP finds the addresses of clients: a keyfunc.IP or a keyfunc.Peer. The zero Key means the peer. Behind a
 	// proxy, name the proxy here, and give all Middlewares the same Options.
 	//
-	// If it is set, look-ups of API keys are bounded. From an address that sends more than 20 unknown keys per minute,
-	// about ten new keys are looked up per second, and others get 429. Keys that were valid from the address pass.
+	// If it is set, an instance bounds look-ups of API keys. From an address that sends more than 20 unknown keys per
+	// minute, about ten new keys are looked up per second, and others get 429. Keys that were valid from it pass.
 	ClientIP keyfunc.Key
 
 	// Headers are the fields of responses; 0 means headers.Draft|headers.SeparateFields.
 	Headers headers.Dialect
 
-	// Exempt are addresses that no policy counts: health checks and your own jobs, not customers.
+	// Exempt are addresses that no policy counts, such as health checks and your own jobs.
 	Exempt []netip.Prefix
 
-	// Overrides, if not nil, change limits while the service runs. The middleware logs and ignores an invalid limit.
+	// Overrides, if not nil, change limits while the service runs. An invalid limit is logged and ignored.
 	Overrides Overrides
 
-	// Refused answers every refused request, also gRPC's: 429 and 403, but also 400, 401, 500 and 503. It writes the
-	// verdict's Status and a body, or calls [Refuse], the default. The limit fields, Retry-After, WWW-Authenticate and
-	// Cache-Control: no-store are set before.
+	// Refused answers every refused request, whatever its Status and protocol: it writes the verdict's Status and a
+	// body, or calls [Refuse], the default. The limit fields, Retry-After, WWW-Authenticate and Cache-Control: no-store
+	// are set before.
 	Refused func(http.ResponseWriter, *http.Request, Verdict)
 
 	// Observers receive every event, in order.
@@ -43,8 +43,8 @@ type Options struct {
 	// PlainKeys shows operators keys instead of hashes; see [Offender].
 	PlainKeys bool
 
-	// Logger receives findings, and failed decisions: each message of a policy at most once in ten seconds. A goroutine
-	// writes the lines, so no request waits for the handler. Close waits for them. nil means slog.Default().
+	// Logger receives findings, and failed decisions: each message of a policy at most once in ten seconds. No request
+	// waits for its handler. nil means slog.Default().
 	Logger *slog.Logger
 
 	// LimiterName names the limiter for observers. The default is "redis" if instances share it, otherwise "memory".

@@ -15,11 +15,11 @@ const (
 	OutcomeFailedOpen                     // no decision; the request passed
 	OutcomeFailedClosed                   // no decision; the request was refused
 	OutcomeKeyError                       // there is no valid key
-	OutcomeUnasked                        // the limiter did not ask for this policy, because it remembered a denial by another
+	OutcomeUnasked                        // not asked, because the limiter remembered a denial by another policy
 	OutcomeCancelled                      // the context ended before a decision
 	OutcomeBanned                         // an override or a Ban bans the key
 	OutcomeBorrowed                       // the policy admitted it beyond its tenant's share (Policy.ShareBy)
-	OutcomeSpared                         // the other policy of a pair (Policy.After) is charged, or denies, instead
+	OutcomeSpared                         // the other policy of a pair (Policy.After) is charged, or denies
 	OutcomeInvalid                        // the check was invalid
 )
 
@@ -36,9 +36,8 @@ func (o Outcome) String() string {
 	return outcomeNames[o]
 }
 
-// Result returns one word for the request, which metrics count once: "allowed"; "denied" by
-// a limit, a ban, or a policy that fails closed; or "refused" for another reason, such as
-// an unknown key.
+// Result returns one word for the request, which metrics count once: "allowed"; "denied" by a limit, a ban, or a policy
+// that fails closed; or "refused", e.g. for an unknown key.
 func (v *Verdict) Result() string {
 	if v.Allowed {
 		return "allowed"
@@ -52,8 +51,8 @@ func (v *Verdict) Result() string {
 	return "refused"
 }
 
-// Asked reports whether the limiter was asked. It is not if this process itself denies the request:
-// its key is banned, or its address sent too many unknown keys.
+// Asked reports whether the limiter was asked: not if this process denies the request by itself, for a ban or for many
+// unknown keys.
 func (v *Verdict) Asked() bool {
 	return len(v.Policies) > 0 && (v.Allowed || v.Err != nil || v.Source() != algorithms.Undecided)
 }

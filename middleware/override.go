@@ -11,9 +11,8 @@ import (
 
 // Overrides change limits while the service runs. Package overrides implements them.
 type Overrides interface {
-	// Find returns the override in force for a key, or for [Everyone], and whether there is one. An override may name a
-	// client by the first part of a key; package overrides says which one is in force. Many goroutines call Find, so it
-	// must not wait. overrides/overridestest tests an implementation.
+	// Find returns the override in force for a key, or for [Everyone], and whether there is one. Many goroutines call it,
+	// so it must not wait. overrides/overridestest tests an implementation.
 	Find(policy, key string) (Override, bool)
 }
 
@@ -21,7 +20,7 @@ type Overrides interface {
 const Everyone = "*"
 
 // An Override replaces a policy's limit or mode for one key, for all keys that begin with one part, or for [Everyone].
-// To exempt one key from an override for everyone, set the zero Override for that key. As JSON:
+// The zero Override exempts a key from one for everyone. As JSON:
 //
 //	{"limit":"60/1m burst 10","mode":"shadow","until":"2026-11-21T12:00:00Z"}
 type Override struct {
@@ -34,10 +33,10 @@ type Override struct {
 	// Until is when the override ends; the zero Time means never.
 	Until time.Time `json:"until,omitzero"`
 
-	// Since is when it was set. Tables of package overrides write it.
+	// Since is when it was set. Package overrides writes it.
 	Since time.Time `json:"since,omitzero"`
 
-	// By is who set it, in at most 128 bytes: the operator's name, if package console set it.
+	// By is who set it, in at most 128 bytes.
 	By string `json:"by,omitzero"`
 }
 
@@ -49,8 +48,7 @@ const (
 	ModeShadow Mode = "shadow"
 	// ModeOff does not count requests.
 	ModeOff Mode = "off"
-	// ModeBanned denies every request, and counts none: with 429 and the wait, or with 403 if Until is zero, because
-	// clients send a request again after a 429.
+	// ModeBanned denies every request, and counts none: with 429 and the wait, or with 403 if Until is zero.
 	ModeBanned Mode = "banned"
 )
 

@@ -16,9 +16,8 @@ import (
 // A Policy says who may do how much. It needs a Name and a Limit. Its functions run once per request before the
 // handler, and ChargeIf after it; "Your functions" in package keyfunc has their rules.
 type Policy struct {
-	// Name is part of stored keys, headers and metrics; see
-	// algorithms.ValidatePolicy. Policies with the same name, algorithm and
-	// limiter count together.
+	// Name is part of stored keys, headers and metrics; see algorithms.ValidatePolicy. Policies with the same name,
+	// algorithm and limiter count together.
 	Name string
 
 	// Key says who is counted. The zero Key is the address of Options.ClientIP.
@@ -26,80 +25,57 @@ type Policy struct {
 
 	// Limit says how much, unless an override, LimitOf or Tiers does; the first of these counts.
 	//
-	// A Concurrent limit is held, and renewed, until the handler returns, even after a hijack. So it works with
-	// Handler only: Check returns an error. Put http.TimeoutHandler outside of the Middleware: inside, the units come
-	// back at its timeout, although the handler goes on. Choose a hold time (maxHold) of 10 to 30 s, even for longer requests: if an instance is killed, its
-	// units come back after that time. A new limit must have the same hold time.
+	// A Concurrent limit is held, and renewed, until the handler returns, even after a hijack, so it works with Handler
+	// only. Put http.TimeoutHandler outside of the Middleware: inside, the units come back at its timeout, although the
+	// handler goes on. A hold time (maxHold) of 10 to 30 s suits longer requests, too: it is how long the units of a
+	// killed instance are missing. A new limit must have the same hold time.
 	Limit algorithms.Limit
 
-	// Tiers are the limits of the tiers of the Key's identities. They need a keyfunc.APIKey or keyfunc.User. Another
-	// tier has Limit, and is a finding.
+	// Tiers are the limits of the tiers of the Key's identities, a keyfunc.APIKey or keyfunc.User. Another tier has
+	// Limit, and is a finding.
 	Tiers map[string]algorithms.Limit
 
 	// ShareBy, if not the zero Key, says who shares the Limit of a Key that many have, such as a keyfunc.Const. It
-	// needs a TokenBucket, a FixedWindow or a calendar's limit. When the limit is full, each tenant still has its
-	// share: Limit × weight / sum of the weights of the tenants that are present, because they have asked in the
-	// last 5 s, or while the burst refills, at most a minute. When the limit is not full, all may use it. In every
-	// interval, the limit admits at most twice its burst, and its rate.
+	// needs a TokenBucket, a FixedWindow or a calendar's limit. When the limit is not full, all may use it. When it is
+	// full, each tenant still has its share: Limit × weight / sum of the weights of the tenants that are present. A
+	// tenant stays present as long as the burst takes to refill, from 5 s to a minute. In every interval, the limit
+	// admits at most twice its burst, and its rate. A Shadow counts nothing beyond the burst, so it reports too few
+	// denials.
 	//
-	// Instances that share a limiter count each other's tenants through it, under the policy's name and "~tenants". So
-	// shares are right with sticky sessions, too. For that, the first request of a tenant in each such time asks the
-	// limiter once more, and so do at most two requests a second of an instance. Tenants that leave count up to twice as long there.
-	// While the limiter cannot answer, each instance counts its own tenants.
-	//
-	// A tenant that invents identities would have a share for each. So ShareBy must be a verified identity, a
-	// keyfunc.APIKey or keyfunc.User, perhaps with constants and routes. New refuses other keys. Who may create
-	// accounts without limit may still take the shares of others.
-	//
-	// A Shadow counts nothing beyond the burst, so it reports too few denials.
+	// It must be a verified identity, a keyfunc.APIKey or keyfunc.User, perhaps with constants and routes, because a
+	// tenant that invents identities would have a share for each. "Fair shares" in RECIPES.md has more.
 	ShareBy keyfunc.Key
 
 	// Weights are the weights of the tiers of ShareBy's identities, from 1 to 1 000. Other tiers have 1.
 	Weights map[string]int64
 
 	// After, if not empty, names another policy, behind which this one stands, such as credits behind the quota of a
-	// plan. The pair is one decision: this policy is charged only if the other does not fit, and a request passes if one
-	// of the two fits. The other one, for which alone the verdict's Outcome is OutcomeSpared, denies nothing, is not
-	// charged, and headers do not describe it. Where the other policy does not apply, because of Skip, a shadow or an
-	// override, this one does not apply either. Where this one does not apply, the other decides alone; an override
-	// that makes this one a shadow makes the other one a shadow.
+	// plan. The pair is one decision: a request passes if one of the two fits, and this policy is charged only if the
+	// other does not fit. The policy that is not charged has OutcomeSpared, unless it denies, and headers do not describe it.
+	//
+	// Where the other policy does not apply, this one does not either. Where this one does not apply, the other decides
+	// alone; see "A soft limit" in RECIPES.md.
 	After string
 
-	// LimitOf, if not nil, returns the limit of a request, e.g. from a customer's row. The zero Limit means that the
-	// request brings none. The middleware logs an error, such as a database's, or an invalid limit, and Tiers or Limit
-	// holds. Authenticate first, and use [keyfunc.User].
+	// LimitOf, if not nil, returns the limit of a request, e.g. from a customer's row; the zero Limit means none. After
+	// an error or an invalid limit, which the middleware logs, Tiers or Limit holds. Authenticate first, and use
+	// [keyfunc.User].
 	LimitOf func(*http.Request) (algorithms.Limit, error)
 
 	// Cost returns the cost of a request in units of the limit; nil means 1. A cost above the burst is denied for ever,
-	// so clamp numbers that clients send. For a cost in the body, let a middleware outside read the body, restore it, and
-	// put the cost into the context. If the cost is known only later, return an estimate of at least 1, and
-	// correct it with [Settle].
+	// so clamp numbers that clients send. RECIPES.md reads a cost from the body ("A language-model gateway"). If the cost
+	// is known only later, return an estimate of at least 1, and correct it with [Settle].
 	Cost func(*http.Request) int64
 
-	// ChargeIf, if not nil, decides by the status of the response whether a
-	// request counts, e.g. failed logins only. The cost is charged when the
-	// request begins. Soon after its end it is given back if the request does not
-	// count. Meanwhile other requests may be denied, and their RetryAfter may be
-	// too long. If ChargeIf panics, the request counts. It works with Handler only.
+	// ChargeIf, if not nil, decides by the status of the response whether a request counts, e.g. failed logins only. It
+	// works with Handler only. The cost is charged when the request begins, and given back soon after its end if the
+	// request does not count. Meanwhile other requests may be denied, and their RetryAfter may be too long. A window
+	// loses what is reserved when it turns; see [Settle]. If ChargeIf panics, the request counts. Requests that this
+	// Middleware refuses do not.
 	//
-	// It receives the handler's status: 200 if it wrote nothing, 500 after a
-	// panic, 499 if the client hung up, 504 after a timeout, 101 after a hijack.
-	// For gRPC, gRPC-Web and Connect, it receives the status that google.rpc.Code
-	// gives the code, e.g. 401 for UNAUTHENTICATED, and 500 for a missing code.
-	// Requests that this Middleware refuses do not count. gin and echo write
-	// outside of the wrapped handler, so add one line:
-	//
-	//	gin      w.WriteHeader(c.Writer.Status())     // after c.Next(), in the wrapped handler
-	//	echo v4  c.Error(err)                         // with next(c)'s error, in a middleware inside
-	//	echo v5  c.Echo().HTTPErrorHandler(c, err)    // likewise
-	//
-	// fiber's adaptor returns before the handler runs, so ChargeIf, Settle and
-	// Concurrent limits do not work there: use rate limits only.
-	//
-	// A request counts at its admission. A window loses the units that are
-	// reserved when it turns: FixedWindow and calendars neither credit them in the
-	// next window nor count them there. If requests may take as long as the
-	// window, use a bucket, or a window that is much longer.
+	// The status is the handler's: 200 if it wrote nothing, 500 after a panic, 499 if the client hung up, 504 after a
+	// timeout, 101 after a hijack. A code of gRPC, gRPC-Web and Connect becomes the status of google.rpc.Code, e.g. 401
+	// for UNAUTHENTICATED, and a missing one 500. gin and echo need a line more; see "Stacks" in RECIPES.md.
 	ChargeIf func(status int) bool
 
 	// Exact lets the store decide each request: no remembered answer denies it, and none is
@@ -109,33 +85,27 @@ type Policy struct {
 	// Ban locks out repeat offenders; nil means no bans.
 	Ban *Ban
 
-	// Skip, if not nil, reports whether this policy neither counts nor denies a
-	// request. The others do.
+	// Skip, if not nil, reports whether this policy neither counts nor denies a request.
 	Skip func(*http.Request) bool
 
-	// Fail says what happens while Redis is down: FailLocal (the default),
-	// FailOpen where the limit does not matter for an hour, or FailClosed for
-	// passwords, money and one-time codes.
+	// Fail says what happens while Redis is down: FailLocal (the default), FailOpen where the limit does not matter for
+	// an hour, or FailClosed for passwords, money and one-time codes.
 	Fail algorithms.FailureMode
 
-	// Hidden keeps the policy out of headers. Hide policies whose key is another
-	// person's identifier, such as a user name, and Concurrent limits beside a
-	// quota that clients should see. A denial by a Concurrent limit still names its
-	// policy in the body.
+	// Hidden keeps the policy out of headers. Hide policies whose key is another person's identifier, such as a user
+	// name, and Concurrent limits beside a quota that clients should see. The body still names a Concurrent limit that
+	// denies.
 	Hidden bool
 
-	// Capacity is for capacity that all clients share. It implies Hidden, and a
-	// 503 if no other policy denies. Do not use it for a client's own limit:
-	// proxies send a 503 elsewhere.
+	// Capacity is for capacity that all clients share. It implies Hidden, and a 503 if no other policy denies. Do not
+	// use it for a client's own limit: proxies send a 503 elsewhere.
 	Capacity bool
 
-	// Shadow counts and reports requests that every other policy admits, and
-	// denies none.
+	// Shadow counts and reports requests that every other policy admits, and denies none.
 	Shadow bool
 
-	// Candidate is a limit to try beside Limit, in a count of its own; nil means
-	// none. [Diverged] reports requests that it would decide otherwise, and
-	// TopDenied(name + "~candidate") the clients that it would deny.
+	// Candidate is a limit to try beside Limit, in a count of its own; nil means none. [Diverged] reports requests that
+	// it would decide otherwise, and TopDenied(name + "~candidate") the clients that it would deny.
 	Candidate *algorithms.Limit
 }
 

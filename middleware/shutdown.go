@@ -19,10 +19,9 @@ func (m *Middleware) Release() {
 	m.delayed.Release()
 }
 
-// Close refuses all requests with 503 from now on, and waits until late
-// settlements are made, or until ctx ends, whose error it returns. Before it returns,
-// it waits up to two seconds for the handler of the log. Call it after http.Server.Shutdown, and
-// before the limiter's Close. You may call it repeatedly.
+// Close refuses all requests with 503 from now on, and waits until late settlements are made, or until ctx ends, whose
+// error it returns. It also waits up to two seconds for the handler of the log. Call it after http.Server.Shutdown and
+// before the limiter's Close. Further calls are harmless.
 func (m *Middleware) Close(ctx context.Context) error {
 	m.Release()
 	m.unregister()

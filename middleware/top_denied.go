@@ -12,37 +12,31 @@ import (
 
 // An Offender is a key that a policy, or a shadow policy, denies.
 type Offender struct {
-	// Key shows the kind of each part and eight bytes of the part's SHA-256,
-	// e.g. ip=#7a3c5e0d9b1f2a48, unless Options.PlainKeys is set. Routes and
-	// constants are plain. To test a suspect: printf ip=192.0.2.1 | sha256sum.
+	// Key shows the kind of each part and eight bytes of the part's SHA-256, e.g. ip=#7a3c5e0d9b1f2a48, unless
+	// Options.PlainKeys is set. Routes and constants are plain. To test a suspect: printf ip=192.0.2.1 | sha256sum.
 	Key string
 
-	// Plain is the key itself, for programs that act on it. Neither log nor show
-	// it: it may name a person.
+	// Plain is the key itself, for programs that act on it. Neither log nor show it: it may name a person.
 	Plain string `json:"-"`
 
-	// Denied counts the key's denied requests. It is at most Error too high, 0
-	// while few keys are denied.
+	// Denied counts the key's denied requests. It is at most Error too high, 0 while few keys are denied.
 	Denied, Error uint64
 
 	// Of is Denied of all keys in the same time.
 	Of uint64
 
-	// First is its first denial after an hour without any, or since the policy
-	// began to count it. Last is its last denial.
+	// First is its first denial after an hour without any, as far as the policy has counted it. Last is its last.
 	First, Last time.Time
 
 	// Tier is the tier of its last denial, if Policy.Tiers has it.
 	Tier string
 
-	// LimitOf is what Policy.LimitOf returned at its last denial; zero: nothing.
+	// LimitOf is what Policy.LimitOf returned at its last denial, or zero.
 	LimitOf algorithms.Limit
 }
 
-// TopDenied returns up to n keys that a policy denied most within the last ten
-// to twenty minutes, the most denied first, or nil. It includes every key with
-// more than a 128th of the denials. "orders~candidate" is the candidate of the
-// policy "orders", which would deny the keys.
+// TopDenied returns up to n keys that a policy denied most within the last ten to twenty minutes, the most denied first,
+// or nil. It includes every key with more than a 128th of the denials. "orders~candidate" is the candidate of "orders".
 func (m *Middleware) TopDenied(policy string, n int) []Offender {
 	policy, candidate := strings.CutSuffix(policy, candidateSuffix)
 	p := m.config.Load().policy(policy)

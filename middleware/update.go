@@ -4,9 +4,8 @@ package ratelimit
 
 import "context"
 
-// Update replaces the policies of this instance. Requests in flight end under
-// the old policies. Counts stay where a policy keeps its name and algorithm. On
-// an error (a misconfiguration, or ErrClosed) the old policies stay.
+// Update replaces the policies of this instance. Requests in flight end under the old ones. Counts stay where a policy
+// keeps its name and algorithm. On an error (a misconfiguration, or ErrClosed) the old policies stay.
 func (m *Middleware) Update(policies ...Policy) error {
 	c, err := m.newConfig(policies)
 	if err != nil {

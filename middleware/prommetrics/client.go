@@ -12,8 +12,8 @@ import (
 	"github.com/penstock-go/penstock/middleware/client"
 )
 
-// ClientMetrics are an Observer of package client's Transports. The zero value does not work. List them in the
-// Options.Observers of each Transport. They are safe for concurrent use.
+// ClientMetrics are an Observer of package client's Transports, for the Options.Observers of each. The zero value does
+// not work. They are safe for concurrent use.
 type ClientMetrics struct {
 	requests *prometheus.CounterVec // by client, outcome
 	retries  *prometheus.CounterVec // by client

@@ -15,11 +15,8 @@ import (
 	"github.com/penstock-go/penstock/middleware"
 )
 
-// Metrics are an Observer of Middlewares. The zero value does not work. List
-// them in the Options.Observers of each Middleware.
-//
-// Metrics are safe for concurrent use. For each policy they take 16 KB, and the
-// memory of its series, which are about 20 and 5 more for each tier.
+// Metrics are an Observer of Middlewares, for the Options.Observers of each. The zero value does not work. Metrics are
+// safe for concurrent use. A policy takes 16 KB and about 20 series, and 5 more for each tier.
 type Metrics struct {
 	decisions   *prometheus.CounterVec // by result
 	requests    *prometheus.CounterVec // by policy, tier, outcome
@@ -61,10 +58,9 @@ const (
 	nativeReset   = time.Hour
 )
 
-// New registers metrics with reg and returns them; nil options mean the defaults.
-// If reg has them already, New returns the same again, with their first options. It
-// fails if reg is nil, or has another metric of one of the names, or if the options
-// are misconfigured.
+// New registers metrics with reg and returns them; nil options mean the defaults. If reg has them already, New returns
+// the same again, with their first options. It fails if reg is nil, or has another metric of one of the names, or if the
+// options are misconfigured.
 func New(reg prometheus.Registerer, o *Options) (*Metrics, error) {
 	if reg == nil {
 		return nil, errors.New("ratelimit: the registerer of the metrics is nil: want e.g. prometheus.DefaultRegisterer")

@@ -6,6 +6,20 @@
 // package at once.
 package inside
 
+import "time"
+
+// A NearKey is a key of admitted requests that left less than a fifth of its limit.
+type NearKey struct {
+	// Key shows the key to operators. Plain is the key itself, and may name a person.
+	Key, Plain string
+
+	// Admitted counts these requests. It is at most Error too high, 0 while few keys are near.
+	Admitted, Error uint64
+
+	// Last is the last of these requests.
+	Last time.Time
+}
+
 var (
 	// CheckAs is Check of a request whose client is an account, unless id is empty:
 	// func(m *ratelimit.Middleware, r *http.Request, id, tier string) (ratelimit.Verdict, error).
@@ -34,4 +48,9 @@ var (
 	// Tenants returns how many tenants of a policy are present in this process, and the sum of their weights; 0 without
 	// shares: func(m *ratelimit.Middleware, policy string) (tenants int, weights int64).
 	Tenants any
+
+	// TopNear returns up to n keys of a policy whose admitted requests left less than a fifth of the limit most often
+	// within the last ten to twenty minutes, the most frequent first, or nil. They are the clients that a lower limit
+	// would deny: func(m *ratelimit.Middleware, policy string, n int) []NearKey.
+	TopNear any
 )
