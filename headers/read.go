@@ -67,7 +67,7 @@ func (l *ServiceLimit) Pace() time.Duration {
 // lines together. Servers send about a hundred bytes.
 const maxField = 8 << 10
 
-// Read reads the header of a response that arrived at now; see "Reading". It ignores malformed fields, fields of more
+// Read reads the header of a response that arrived at now. Package client lists the fields. Read ignores malformed fields, fields of more
 // than 8 KiB, and the limits of a cached response (a positive Age).
 //
 //   - Retry-After counts beside a status from 300 on, and the longest of several. A date counts from the response's own

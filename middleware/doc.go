@@ -25,7 +25,7 @@
 //	start and stop                       shared.Limiter.Ready, Middleware.Close
 //
 // pkg.go.dev shows the Examples, which go doc does not print. RECIPES.md, at the top of the module, has whole programs,
-// and the lines for each framework.
+// the lines for each framework, and where to mount the Middleware ("Stacks").
 //
 // # One Middleware is one decision
 //
@@ -64,13 +64,4 @@
 //   - The wait of a Concurrent limit is the median of how long its last sixteen requests took in this process.
 //   - A denial that begins a ban still has the wait of the limit. The next one has the wait of the ban.
 //   - A new API key from an address that sends many unknown ones shares ten look-ups per second with them.
-//
-// # Where to mount it
-//
-//   - Inside the handlers of CORS, because browsers hide denials without CORS headers from scripts. RECIPES.md lists
-//     the fields to expose ("Browsers").
-//   - Inside recovery and access logs, and outside expensive work.
-//   - After authentication only if a policy's key needs its result. Then put a policy by address before it.
-//   - In fiber, use rate limits only: its adaptor returns before the handler runs, so ChargeIf, Settle and Concurrent limits
-//     do not work.
 package ratelimit

@@ -26,7 +26,7 @@ type Options struct {
 	// Headers are the fields of responses; 0 means headers.Draft|headers.SeparateFields.
 	Headers headers.Dialect
 
-	// Exempt are addresses that no policy counts, such as health checks and your own jobs.
+	// Exempt are addresses that no policy counts, such as health checks and your own jobs, but not customers.
 	Exempt []netip.Prefix
 
 	// Overrides, if not nil, change limits while the service runs. An invalid limit is logged and ignored.

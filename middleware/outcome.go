@@ -7,20 +7,20 @@ import "github.com/penstock-go/penstock/algorithms"
 type Outcome uint8
 
 const (
-	OutcomeAllowed         Outcome = iota // the policy admitted the request
-	OutcomeDenied                         // the policy denied it
-	OutcomeShadowDenied                   // a shadow policy would have denied it
-	OutcomeDegradedAllowed                // this instance alone admitted it
-	OutcomeDegradedDenied                 // this instance alone denied it
-	OutcomeFailedOpen                     // no decision; the request passed
-	OutcomeFailedClosed                   // no decision; the request was refused
-	OutcomeKeyError                       // there is no valid key
-	OutcomeUnasked                        // not asked, because the limiter remembered a denial by another policy
-	OutcomeCancelled                      // the context ended before a decision
-	OutcomeBanned                         // an override or a Ban bans the key
-	OutcomeBorrowed                       // the policy admitted it beyond its tenant's share (Policy.ShareBy)
-	OutcomeSpared                         // the other policy of a pair (Policy.After) is charged, or denies
-	OutcomeInvalid                        // the check was invalid
+	OutcomeAllowed Outcome = iota
+	OutcomeDenied
+	OutcomeShadowDenied    // a shadow policy would have denied it
+	OutcomeDegradedAllowed // admitted by this instance alone
+	OutcomeDegradedDenied  // denied by this instance alone
+	OutcomeFailedOpen      // no decision; the request passed
+	OutcomeFailedClosed    // no decision; the request was refused
+	OutcomeKeyError        // there is no valid key
+	OutcomeUnasked         // not asked, because the limiter remembered a denial by another policy
+	OutcomeCancelled       // the context ended before a decision
+	OutcomeBanned          // an override or a Ban bans the key
+	OutcomeBorrowed        // admitted beyond the tenant's share (Policy.ShareBy)
+	OutcomeSpared          // the other policy of a pair (Policy.After) is charged, or denies
+	OutcomeInvalid         // the check was invalid
 )
 
 var outcomeNames = [...]string{

@@ -50,11 +50,9 @@ type Policy struct {
 	Weights map[string]int64
 
 	// After, if not empty, names another policy, behind which this one stands, such as credits behind the quota of a
-	// plan. The pair is one decision: a request passes if one of the two fits, and this policy is charged only if the
-	// other does not fit. The policy that is not charged has OutcomeSpared, unless it denies, and headers do not describe it.
-	//
-	// Where the other policy does not apply, this one does not either. Where this one does not apply, the other decides
-	// alone; see "A soft limit" in RECIPES.md.
+	// plan. The pair is one decision: this policy is charged only if the other does not fit, and the one that is neither
+	// charged nor denies has OutcomeSpared, and headers do not describe it. Where the other does not apply, this one does
+	// not either; where this one does not apply, the other decides alone. "A soft limit" in RECIPES.md has more.
 	After string
 
 	// LimitOf, if not nil, returns the limit of a request, e.g. from a customer's row; the zero Limit means none. After
@@ -78,8 +76,8 @@ type Policy struct {
 	// for UNAUTHENTICATED, and a missing one 500. gin and echo need a line more; see "Stacks" in RECIPES.md.
 	ChargeIf func(status int) bool
 
-	// Exact lets the store decide each request: no remembered answer denies it, and none is
-	// admitted ahead of the store. A policy with ChargeIf or a Candidate always asks.
+	// Exact lets the store decide each request: no remembered answer denies it, and none is admitted ahead. A policy with
+	// ChargeIf or a Candidate always asks.
 	Exact bool
 
 	// Ban locks out repeat offenders; nil means no bans.

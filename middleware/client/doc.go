@@ -35,7 +35,7 @@
 // server answers 503 at random, set Options.Statuses to 429 alone, and retry a 503 yourself.
 //
 // "All" are the requests of the same origin and partition, until one of another route succeeds. "About" is 15 % less to 25 % more. A response states a wait in
-// Retry-After, otherwise in the fields that package headers lists.
+// Retry-After, otherwise in the fields below.
 //
 // After the wait, the denied requests leave first, in the order in which they arrived. The Transport sends as many at once
 // as the server admitted between its two denials, and the rest one by one, raising the number under way by one with each
@@ -74,6 +74,26 @@
 //
 // Attempts of 1 ends retries only. Use Pace if the server advertises its limit: it meets no denial. Use Limiter if you know
 // the limit, or if several processes share it. Use both if others spend the same quota.
+//
+// # Fields that it reads
+//
+// Package headers reads the limits and the reset from the first of these that a response has:
+//
+//	Fields                                    Defined by              Example
+//	RateLimit, RateLimit-Policy               draft 08 to 11          "default";r=50;t=30
+//	the same, with a and w for r and t        the draft's next text   "default";a=50;w=30
+//	RateLimit                                 draft 07                limit=100, remaining=50, reset=5
+//	RateLimit-Limit, -Remaining, -Reset       draft 00 to 06          100, 50, 5
+//	X-RateLimit-Limit, -Remaining, -Reset     GitHub and many others  100, 50, 1795262405
+//	X-Rate-Limit-Limit, -Remaining, -Reset    X (Twitter)             100, 50, 1795262405
+//	X-RateLimit-Limit-Requests, -Tokens, ...  OpenAI, Groq            100, 50, 6m0s
+//	Anthropic-RateLimit-Requests-Limit, ...   Anthropic               100, 50, 2026-11-21T12:01:00Z
+//
+// Of the waits, it takes Retry-After, otherwise Retry-After-Ms, X-Ms-Retry-After-Ms or X-Amz-Retry-After, otherwise the
+// resets above. A Retry-After-Ms that rounds up to Retry-After is more exact, and counts. X-RateLimit-Reset-After and
+// X-RateLimit-Retry-After precede X-RateLimit-Reset. A Retry-After or reset of one number means seconds up to 10^9, Unix
+// seconds up to 10^11, and Unix milliseconds up to 10^14. A date has a form of RFC 9110, also with UTC or a numeric
+// offset, the form of RFC 3339, or the form of JavaScript's Date.toString.
 //
 // # When not to use it
 //

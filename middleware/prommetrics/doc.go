@@ -33,9 +33,9 @@
 //	start_time_seconds                                         gauge: Unix time of New: the counters count since then
 //
 // A policy's outcome allowed does not say that the request was served: another policy may have denied it, and then no
-// policy has charged it. The three gauges of denials are of the last 10 to 20 minutes. Gauges of a policy vanish when no
-// open Middleware has it. The limit in force includes an override of all keys, and none of a single key. Policies of one
-// name add up, except that the largest ratio counts. Histograms are native and classic.
+// policy has charged it. The gauges of denials are of the last 10 to 20 minutes, and gauges of a policy vanish when no
+// open Middleware has it. The limit in force includes overrides of all keys only. Policies of one name add up, except
+// that the largest ratio counts. Histograms are native and classic.
 //
 // # Metrics of limiters
 //
