@@ -15,7 +15,8 @@ import (
 //   - Otherwise the fields of the limit that is nearer stay, by the least r/q, and the limiter's if the upstream's cannot
 //     be read. The RateLimit fields are decided on together, and so are the X-RateLimit fields.
 //
-// Put it between the limiter and the proxy: limited.Handler(Gateway(proxy)). A response to an upgrade (101) keeps all fields. Gateway panics if next is nil.
+// Put it between the limiter and the proxy: limited.Handler(Gateway(proxy)). A response to an upgrade (101) keeps all
+// fields. Gateway panics if next is nil.
 func Gateway(next http.Handler) http.Handler {
 	if next == nil {
 		panic("headers: the handler is nil")

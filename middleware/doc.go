@@ -14,8 +14,12 @@
 //	say who is counted; behind a proxy   keyfunc; Options.ClientIP
 //	give plans their limits              Policy.Tiers, prommetrics/example_plans_test.go; Policy.LimitOf
 //	count tokens, bytes or seconds       Policy.Cost, Settle
+//	count failed logins; ban clients     Policy.ChargeIf, Ban
+//	try a limit before it denies         Policy.Shadow, Policy.Candidate
 //	let addresses, requests or keys pass Options.Exempt, Policy.Skip, ModeOff
 //	limit one key at run time            overrides, console; Middleware.InForce
+//	replace the configuration            Middleware.Update
+//	answer refusals yourself             Options.Refused, Refuse
 //	limit by the body of a request       Middleware.Deny
 //	show customers their quota           quota
 //	limit what is no http.Request        calls
