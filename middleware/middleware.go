@@ -166,10 +166,10 @@ func (m *Middleware) admit(w http.ResponseWriter, r *http.Request) (*verdictCont
 // force is Concurrent, Check charges nothing, and the error wraps algorithms.ErrInvalid.
 //
 // The error is the verdict's Err, or nil if the request passes without a decision.
-func (m *Middleware) Check(r *http.Request) (Verdict, error) { return m.checkAs(r, "", "") }
+func (m *Middleware) Check(r *http.Request) (Verdict, error) { return m.CheckAs(r, "", "") }
 
-// checkAs is Check of a request whose client is an account, unless id is empty.
-func (m *Middleware) checkAs(r *http.Request, id, tier string) (Verdict, error) {
+// CheckAs is for this module's packages. It is Check of a request whose client is an account, unless id is empty.
+func (m *Middleware) CheckAs(r *http.Request, id, tier string) (Verdict, error) {
 	q := newRequest(m, r, false)
 	if id != "" {
 		q.http.Identify(id, tier)
@@ -204,9 +204,9 @@ func (q *request) decide() *request {
 	return q
 }
 
-// look returns the quotas of a request's client, and charges nothing: of the policies that headers describe and whose
+// Look is for this module's packages. It returns the quotas of a request's client, and charges nothing: of the policies that headers describe and whose
 // keys have no route. It writes their fields, unless the verdict refuses the client whatever its quotas are.
-func (m *Middleware) look(h http.Header, r *http.Request) Verdict {
+func (m *Middleware) Look(h http.Header, r *http.Request) Verdict {
 	q := newRequest(m, r, true)
 	q.looks = true
 	defer q.decide().free()

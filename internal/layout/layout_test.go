@@ -44,7 +44,7 @@ type importRule struct {
 
 // parts are the features that the pipeline of package ratelimit calls, and what its sisters share with it.
 var parts = func() (all []string) {
-	for _, name := range []string{"ban", "comeback", "delayed", "exempt", "findings", "guess", "hashed", "inside", "joined", "limits", "problem", "recent", "rpc", "settle", "shares", "topk", "wrapped"} {
+	for _, name := range []string{"ban", "comeback", "delayed", "exempt", "findings", "guess", "hashed", "joined", "limits", "problem", "recent", "rpc", "settle", "shares", "topk", "wrapped"} {
 		all = append(all, "middleware/internal/"+name)
 	}
 	return all
@@ -98,12 +98,12 @@ var importRules = []importRule{
 		"middleware/overrides imports middleware, wrapped, algorithms, lent, logwriter and go-redis only",
 	},
 	{
-		"middleware/quota", []string{"algorithms", "middleware", "middleware/internal/inside"}, nil,
-		"middleware/quota imports middleware, inside and algorithms only",
+		"middleware/quota", []string{"algorithms", "middleware"}, nil,
+		"middleware/quota imports middleware and algorithms only",
 	},
 	{
-		"middleware/calls", []string{"keyfunc", "middleware", "middleware/internal/inside"}, []string{chi},
-		"middleware/calls imports middleware, inside, keyfunc and chi only",
+		"middleware/calls", []string{"keyfunc", "middleware"}, []string{chi},
+		"middleware/calls imports middleware, keyfunc and chi only",
 	},
 	{
 		"middleware/client", []string{"algorithms", "headers", logwriter}, nil,

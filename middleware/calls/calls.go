@@ -14,10 +14,7 @@ import (
 
 	"github.com/penstock-go/penstock/keyfunc"
 	"github.com/penstock-go/penstock/middleware"
-	"github.com/penstock-go/penstock/middleware/internal/inside"
 )
-
-var checkAs = inside.CheckAs.(func(*ratelimit.Middleware, *http.Request, string, string) (ratelimit.Verdict, error))
 
 // A Call is a request without HTTP. Each field may be zero.
 type Call struct {
@@ -54,5 +51,5 @@ func Allow(ctx context.Context, limited *ratelimit.Middleware, c Call) (v rateli
 		name = http.CanonicalHeaderKey(name)
 		r.Header[name] = append(r.Header[name], values...)
 	}
-	return checkAs(limited, r, c.Identity.ID, c.Identity.Tier)
+	return limited.CheckAs(r, c.Identity.ID, c.Identity.Tier)
 }

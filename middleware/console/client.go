@@ -8,10 +8,7 @@ import (
 	"strings"
 
 	"github.com/penstock-go/penstock/middleware"
-	"github.com/penstock-go/penstock/middleware/internal/inside"
 )
-
-var routes = inside.Routes.(func(*ratelimit.Middleware, string) []string)
 
 func firstOf(key string) string {
 	first, _, _ := strings.Cut(key, "|")
@@ -107,7 +104,7 @@ func (t *texts) partsOf(s Subject) []string {
 
 // routes returns the routes that keys of the policy had.
 func (t *texts) routes(w watched) []string {
-	all := routes(w.m, t.policy)
+	all := w.m.Routes(t.policy)
 	for _, o := range w.offenders {
 		for part := range strings.SplitSeq(o.Plain, "|") {
 			if kindOf(part) == route && !slices.Contains(all, part) {

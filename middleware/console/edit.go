@@ -11,11 +11,8 @@ import (
 
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/middleware"
-	"github.com/penstock-go/penstock/middleware/internal/inside"
 	"github.com/penstock-go/penstock/middleware/overrides"
 )
-
-var replaceable = inside.Replaceable.(func(*ratelimit.Middleware, string, algorithms.Limit) error)
 
 // An editor is a ratelimit.Overrides that can be changed.
 type editor interface {
@@ -100,7 +97,7 @@ func (c *Console) set(ctx context.Context, s Subject, o ratelimit.Override) erro
 		return fmt.Errorf("ratelimit: the bans of policy %q are %w: a shadow policy denies nothing", s.Policy, ErrUneditable)
 	}
 	if o.Limit != (algorithms.Limit{}) {
-		if err := replaceable(m, p.Name, o.Limit); err != nil {
+		if err := m.Replaceable(p.Name, o.Limit); err != nil {
 			return fmt.Errorf("ratelimit: %w of policy %q: %s", overrides.ErrInvalid, p.Name, strings.ReplaceAll(err.Error(), "\n", "; "))
 		}
 	}

@@ -10,17 +10,14 @@ import (
 
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/middleware"
-	"github.com/penstock-go/penstock/middleware/internal/inside"
 )
-
-var guesses = inside.Guesses.(func(*ratelimit.Middleware, string) (bool, int))
 
 // guessers returns Standing.Guessers.
 func (t *target) guessers() int {
 	if !t.texts.apiKeys {
 		return 0
 	}
-	slowed, all := guesses(t.m, t.key)
+	slowed, all := t.m.Guesses(t.key)
 	switch {
 	case accountOf(t.key) != "":
 		return all

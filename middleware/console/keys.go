@@ -14,10 +14,7 @@ import (
 	"github.com/penstock-go/penstock/internal/keyaccess"
 	"github.com/penstock-go/penstock/keyfunc"
 	"github.com/penstock-go/penstock/middleware"
-	"github.com/penstock-go/penstock/middleware/internal/inside"
 )
-
-var clientIP = inside.ClientIP.(func(*ratelimit.Middleware) keyfunc.Key)
 
 const (
 	address  = keyaccess.IP   // the kind of keyfunc.IP and keyfunc.Peer
@@ -46,7 +43,7 @@ func textsOf(m *ratelimit.Middleware, p *ratelimit.Policy) *texts {
 	}
 	t.forms, t.apiKeys = t.own, len(info.Challenges) > 0
 	if info.Unknown {
-		t.clientIP, t.forms = clientIP(m), append(slices.Clone(t.own), []string{address})
+		t.clientIP, t.forms = m.ClientIP(), append(slices.Clone(t.own), []string{address})
 	}
 	return t
 }

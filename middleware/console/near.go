@@ -7,17 +7,12 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/penstock-go/penstock/middleware"
-	"github.com/penstock-go/penstock/middleware/internal/inside"
 )
-
-var topNear = inside.TopNear.(func(*ratelimit.Middleware, string, int) []inside.NearKey)
 
 // A NearClient is a client whose admitted requests left less than a fifth of a limit in the last ten to twenty minutes.
 // A lower limit would deny it.
 type NearClient struct {
-	Client   string    `json:"client"`   // the first part of its keys, as TopDenied shows them
+	Client   string    `json:"client"`   // the first part of its keys, as TopNear shows it
 	Admitted uint64    `json:"admitted"` // of these requests
 	Last     time.Time `json:"last"`
 	Policies []string  `json:"policies"`
@@ -32,7 +27,7 @@ func (c *Console) Near() []NearClient {
 			continue
 		}
 		for _, m := range c.all {
-			for _, k := range topNear(m, w.policy.Name, rememberedKeys) {
+			for _, k := range m.TopNear(w.policy.Name, rememberedKeys) {
 				if name := firstOf(k.Key); !strings.HasPrefix(name, constant) {
 					all = append(all, NearClient{name, k.Admitted - k.Error, k.Last.UTC(), []string{w.policy.Name}})
 				}

@@ -10,11 +10,8 @@ import (
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/keyfunc"
 	"github.com/penstock-go/penstock/middleware"
-	"github.com/penstock-go/penstock/middleware/internal/inside"
 	"github.com/penstock-go/penstock/middleware/internal/shares"
 )
-
-var tenants = inside.Tenants.(func(*ratelimit.Middleware, string) (int, int64))
 
 // sharer reports whether the key is that of a tenant, which shares the policy's limit.
 func (t *target) sharer() bool {
@@ -28,7 +25,7 @@ func (t *target) shares() (all []LimitState) {
 		weights = append(weights, w)
 	}
 	slices.Sort(weights)
-	_, sum := tenants(t.m, t.policy.Name)
+	_, sum := t.m.Tenants(t.policy.Name)
 	whole := t.divided(ratelimit.Everyone)
 	if forms := t.texts.whole(); len(forms) > 0 {
 		whole = t.divided(forms[0])

@@ -8,10 +8,7 @@ import (
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/keyfunc"
 	"github.com/penstock-go/penstock/middleware"
-	"github.com/penstock-go/penstock/middleware/internal/inside"
 )
-
-var tenants = inside.Tenants.(func(*ratelimit.Middleware, string) (int, int64))
 
 var (
 	present    = describe("ratelimit_tenants", "Tenants that share the limit and are present in this process.", "policy")
@@ -33,7 +30,7 @@ func (m *Metrics) collectShares(ch chan<- prometheus.Metric) {
 			if p.ShareBy == (keyfunc.Key{}) || !found {
 				continue
 			}
-			n, weights := tenants(middleware, p.Name)
+			n, weights := middleware.Tenants(p.Name)
 			one := division{n, float64(f.Limit.Requests()) / float64(max(weights, 1))}
 			if other, ok := all[p.Name]; ok {
 				one = division{max(one.tenants, other.tenants), min(one.units, other.units)}

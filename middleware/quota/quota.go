@@ -10,10 +10,7 @@ import (
 
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/middleware"
-	"github.com/penstock-go/penstock/middleware/internal/inside"
 )
-
-var look = inside.Look.(func(*ratelimit.Middleware, http.Header, *http.Request) ratelimit.Verdict)
 
 // A quota is what a client reads of a policy. Its waits are in seconds, rounded up.
 type quota struct {
@@ -42,7 +39,7 @@ func Handler(all ...*ratelimit.Middleware) http.Handler {
 			Quotas []quota `json:"quotas"`
 		}{[]quota{}}
 		for _, m := range all {
-			v := look(m, w.Header(), r)
+			v := m.Look(w.Header(), r)
 			if !v.Allowed {
 				m.Deny(w, r, v)
 				return

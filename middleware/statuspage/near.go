@@ -9,10 +9,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/middleware"
-	"github.com/penstock-go/penstock/middleware/internal/inside"
 )
-
-var topNear = inside.TopNear.(func(*ratelimit.Middleware, string, int) []inside.NearKey)
 
 // A nearView is a client whose admitted requests left less than a fifth of a limit.
 type nearView struct {
@@ -32,7 +29,7 @@ func near(middlewares []*ratelimit.Middleware, console string) []nearView {
 			if p.Shadow {
 				continue
 			}
-			for _, k := range topNear(m, p.Name, countedOffenders) {
+			for _, k := range m.TopNear(p.Name, countedOffenders) {
 				all = addNear(all, p.Name, &k, console)
 			}
 		}
@@ -42,7 +39,7 @@ func near(middlewares []*ratelimit.Middleware, console string) []nearView {
 }
 
 // addNear adds a key to the clients.
-func addNear(all []nearView, policy string, k *inside.NearKey, console string) []nearView {
+func addNear(all []nearView, policy string, k *ratelimit.NearKey, console string) []nearView {
 	name, _, _ := strings.Cut(k.Key, "|")
 	if strings.HasPrefix(name, "const=") {
 		return all // all clients together

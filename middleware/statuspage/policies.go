@@ -10,11 +10,8 @@ import (
 
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/middleware"
-	"github.com/penstock-go/penstock/middleware/internal/inside"
 	"github.com/penstock-go/penstock/middleware/internal/shares"
 )
-
-var present = inside.Tenants.(func(*ratelimit.Middleware, string) (int, int64))
 
 // A policyView is a policy, its requests of the last minute, and the keys that it
 // denied most often.
@@ -76,7 +73,7 @@ func (p *Page) policy(m *ratelimit.Middleware, policy *ratelimit.Policy, now tim
 
 // sharesOf returns how many tenants share the limit in force, and the share of a weight of 1; 0 and nil without any.
 func sharesOf(m *ratelimit.Middleware, policy *ratelimit.Policy) (tenants int, one *algorithms.Limit) {
-	tenants, weights := present(m, policy.Name)
+	tenants, weights := m.Tenants(policy.Name)
 	f, found := m.InForce(policy.Name, ratelimit.Everyone, "", algorithms.Limit{})
 	if tenants == 0 || !found {
 		return 0, nil

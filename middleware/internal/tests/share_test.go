@@ -16,11 +16,8 @@ import (
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/keyfunc"
 	"github.com/penstock-go/penstock/middleware"
-	"github.com/penstock-go/penstock/middleware/internal/inside"
 	"github.com/penstock-go/penstock/middleware/overrides"
 )
-
-var tenants = inside.Tenants.(func(*ratelimit.Middleware, string) (int, int64))
 
 type tenantContext struct{}
 
@@ -184,13 +181,13 @@ func TestUnusedSharesAreBorrowed(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if n, sum := tenants(m, "capacity"); n != 1_000 || sum != 1_000 {
+		if n, sum := m.Tenants("capacity"); n != 1_000 || sum != 1_000 {
 			t.Errorf("got %d tenants of weight %d, want 1000", n, sum)
 		}
 		time.Sleep(time.Minute)
 		l := tenantLoad{rates: rates(9, 5, 1_000)}
 		l.run(t, time.Minute, m)
-		if n, _ := tenants(m, "capacity"); n != 10 {
+		if n, _ := m.Tenants("capacity"); n != 10 {
 			t.Errorf("got %d tenants, want 10", n)
 		}
 		asked := 0
