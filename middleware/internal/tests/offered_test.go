@@ -55,7 +55,7 @@ func TestClientsUseWhatTheyOffer(t *testing.T) {
 			},
 			warmUp: 5 * time.Minute,
 		}
-		l.onBothStores(t, tt.answer.String(), time.Hour, time.Hour, func(t *testing.T, u usage) {
+		l.onBothStores(t, tt.answer.String(), time.Hour, 10*time.Minute, func(t *testing.T, u usage) {
 			if u.admitted < tt.want*u.offered {
 				t.Errorf("got %.1f %% of the offered cost admitted, want at least %.0f %%", 100*u.admitted/u.offered, 100*tt.want)
 			}
