@@ -23,7 +23,14 @@ func TestRedisConforms(t *testing.T) {
 
 func TestRedisAnswersAsMemory(t *testing.T) {
 	t.Parallel()
-	limitertest.Differential(t, limitertest.Memory(), redisSubject(redistest.Start(t).Client()), 400)
+	limitertest.Differential(t, limitertest.Memory(), redisSubject(redistest.Start(t).Client()), 200)
+}
+
+// TestRedisAnswersAsMemoryForLong plays more random traces than TestRedisAnswersAsMemory.
+func TestRedisAnswersAsMemoryForLong(t *testing.T) {
+	longtest.Skip(t)
+	t.Parallel()
+	limitertest.Differential(t, limitertest.Memory(), redisSubject(redistest.Start(t).Client()), 1_000)
 }
 
 // TestRedisClusterConforms: within a slot, a node decides by the script that TestRedisConforms tests.

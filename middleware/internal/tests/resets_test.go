@@ -74,7 +74,7 @@ func TestResetStreamsHoldNoPlaces(t *testing.T) {
 		})
 	}
 	served, asked := 0, 0
-	for range 10 {
+	for range 5 {
 		for _, fault := range []redistest.Fault{redistest.Pass(), redistest.Delay(100 * time.Millisecond)} {
 			proxy.Set(fault)
 			for range 5 {
