@@ -61,6 +61,21 @@ func TestCreditsAfterThePlan(t *testing.T) {
 	}
 }
 
+// TestDenialByCreditsThatFitFirst: if credits come back before the plan does, the denial speaks of credits.
+func TestDenialByCreditsThatFitFirst(t *testing.T) {
+	policies := planAndCredits()
+	policies[0].Limit, policies[1].Limit = algorithms.TokenBucket(60, time.Minute).WithBurst(1), algorithms.PerDay(1, nil)
+	h := newMiddleware(t, newStill(t), nil, policies...).Handler(ok)
+	for range 2 {
+		record(h, of("a", ""))
+	}
+	w := record(h, of("a", ""))
+	if w.Code != http.StatusTooManyRequests || w.Header().Get("Retry-After") != "1" || !strings.Contains(w.Body.String(), "credits") ||
+		strings.Contains(w.Body.String(), "plan") {
+		t.Errorf("got %d %v %s, want a denial by credits, which fit in 1 s", w.Code, w.Header(), w.Body)
+	}
+}
+
 // TestPairsChargeOne: in random histories, a request charges the plan if it fits, else credits, else nothing. What is returned
 // goes back to where it was charged.
 func TestPairsChargeOne(t *testing.T) {
