@@ -26,7 +26,8 @@ import (
 
 // packages has the packages whose tests depend most on the server.
 var packages = []string{
-	"algorithms/internal/tests", "algorithms/shared", "middleware/overrides", "middleware/internal/tests", "lua", "internal/redistest",
+	"algorithms/internal/tests", "algorithms/shared", "algorithms/shared/internal/batch", "middleware/overrides", "middleware/internal/tests", "lua",
+	"internal/redistest",
 }
 
 func main() {
