@@ -11,9 +11,10 @@
 // # Outages
 //
 // A Redis outage does not become an outage of the service. Every call ends within about Options.Deadline, or twice
-// that if it waits to be sent. If Redis has not answered, each check's [algorithms.FailureMode] does. A FailClosed
-// take refuses the call with [algorithms.ErrUnavailable]. When round trips go on failing, a circuit opens, and calls
-// are answered at once until Redis is back. Each master of a Cluster has a circuit.
+// that if it waits to be sent or has several slots. If Redis has not answered, each check's
+// [algorithms.FailureMode] does. A FailClosed take refuses the call with [algorithms.ErrUnavailable]. When round
+// trips go on failing, a circuit opens, and calls are answered at once until Redis is back. Each master of a Cluster
+// has a circuit.
 //
 // Of N live instances, each admits one Nth of a limit by itself, and at least one unit. A key that Redis has denied
 // to this process stays denied until its RetryAfter. When Redis is back, it charges the units that were admitted

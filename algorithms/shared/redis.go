@@ -50,7 +50,7 @@ func newRedisLayer(client Client, o *Options, circuits *circuit.Circuits, kept *
 	return r
 }
 
-// Failed implements [batch.Watcher]. After a failure it lets the client look for the
+// Failed implements [batch.Watcher]. After a failure, also one of a process that is late, it lets the client look for the
 // masters of a Cluster again. Go-redis does so only now and then, or when a
 // node redirects it. A node that is gone does not redirect.
 func (r *redisLayer) Failed(err error) {

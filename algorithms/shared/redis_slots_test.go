@@ -4,11 +4,16 @@ package shared
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
+	"math"
 	"slices"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
 
 	"github.com/penstock-go/penstock/algorithms"
@@ -37,7 +42,7 @@ func TestFailedSlotGivesBackTheOthers(t *testing.T) {
 	hook.Forget()
 	// The reply is late by the time. If the test released it, the race detector
 	// would take what the call does after its end to be ordered before it.
-	hook.Set(redistest.On("{usr=late}", redistest.WaitReply(deadline*3/2)))
+	hook.Set(redistest.On("{usr=late}", redistest.WaitReply(deadline+deadline/5)))
 	if err := r.Allow(context.Background(), checks); !errors.Is(err, trouble.ErrTimeout) {
 		t.Fatalf("got %v, want that there is no answer", err)
 	}
@@ -96,4 +101,45 @@ func TestCandidateOfALaterSlot(t *testing.T) {
 			t.Errorf("call %d: got %+v, want it charged, %d left", i, got, wantLeft)
 		}
 	}
+}
+
+// A slotsClient is a client of a Cluster that does not know the masters. Its Redis admits each take, and answers after a
+// round trip.
+type slotsClient struct {
+	trip time.Duration
+	sent atomic.Int64 // scripts
+}
+
+func (c *slotsClient) Options() *redis.ClusterOptions { return &redis.ClusterOptions{} }
+func (c *slotsClient) ReloadState(context.Context)    {}
+func (c *slotsClient) MasterForKey(context.Context, string) (*redis.Client, error) {
+	return nil, errors.New("unknown")
+}
+
+func (c *slotsClient) Process(_ context.Context, cmd redis.Cmder) error {
+	c.sent.Add(1)
+	marshal(cmd)
+	time.Sleep(c.trip)
+	const admitted, units, charged = 1, 1 << 5, 1 << 2
+	var reply []byte
+	for _, v := range []float64{1_000_000, admitted | units | charged, 1_000_000} {
+		reply = binary.LittleEndian.AppendUint64(reply, math.Float64bits(v))
+	}
+	cmd.(interface{ SetVal(any) }).SetVal(string(reply))
+	return nil
+}
+
+// TestSlotsShareADeadline: once a deadline has passed, no further slot of a call is asked, so the slots together take two
+// deadlines at most, however many they are. What the first ones have charged goes back.
+func TestSlotsShareADeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const deadline, trip = 50 * time.Millisecond, 45 * time.Millisecond
+		client := &slotsClient{trip: trip}
+		r := newRedis(t, client, &Options{Deadline: deadline})
+		start := time.Now()
+		err := r.Allow(t.Context(), checksFor(perDay, slotMates(6)...))
+		if took := time.Since(start); !errors.Is(err, trouble.ErrUnsent) || took != 4*trip || client.sent.Load() != 4 {
+			t.Errorf("got %v after %v and %d scripts, want that the third slot was not asked, and two takes and two Returns", err, took, client.sent.Load())
+		}
+	})
 }

@@ -22,7 +22,7 @@
 //	                    ErrOverloaded
 //	unsent              ErrUnsent           the owner; the batch may still read them
 //	overdue             ErrTimeout          both: until Settled the batch may write Answer
-//	                                        and Now, and read all other fields
+//	                                        and Now, and read the others, except Key
 //
 // So after an error the items must go to no other group, and after an overdue end
 // nobody may write what the batch reads, such as the bytes of a key.

@@ -307,13 +307,17 @@ func play(t *testing.T, events []string, callers int, direct bool) (next []strin
 // TestGroupModel: whatever comes in whatever order, each group ends once and in time, Redis executes it at most
 // once, its error says no less than that, and only an overdue group settles, once.
 func TestGroupModel(t *testing.T) {
+	length := 7 // events
+	if raceEnabled {
+		length = 5 // the race detector slows them down
+	}
 	for _, direct := range []bool{false, true} {
 		played := 0
 		for all := [][]string{nil}; len(all) > 0 && !t.Failed(); {
 			events := all[len(all)-1]
 			all = all[:len(all)-1]
 			next := play(t, events, 3, direct)
-			if played++; len(events) == modelLength {
+			if played++; len(events) == length {
 				continue
 			}
 			for _, event := range next {
@@ -323,6 +327,3 @@ func TestGroupModel(t *testing.T) {
 		t.Logf("direct: %t: played %d sequences of events", direct, played)
 	}
 }
-
-// modelLength is how many events a sequence has at most.
-const modelLength = 7

@@ -127,13 +127,13 @@ var troubles = []Trouble{
 	// EVAL or EVALSHA is renamed, Valkey has no module for Lua, or Garnet has it off.
 	{says: []string{"unknown command 'eval", "unknown command `eval", "Could not find scripting engine"}, holds: []string{"Lua scripting support disabled"}, Reason: Configuration, Effect: Failure, Fault: FaultScripting},
 	{says: []string{"unknown command"}, Reason: Configuration, Effect: Failure, Fault: FaultCommand}, // renamed, or a proxy's
-	// Inside the script: earlier Commands of it may have written. Redis 7.2 says
+	// Inside the script: earlier commands of it may have written. Redis 7.2 says
 	// ACL failure.
 	{says: []string{"The user executing the script ", "ACL failure in script"}, Reason: Configuration, Effect: Failure, Executed: true, Fault: FaultPermission},
 	// Each kind of server has its own words before these.
 	{holds: []string{"command called from"}, Reason: Configuration, Effect: Failure, Executed: true, Fault: FaultCommand},
 
-	// Redis works, but not for this script. Its Commands before the failed one
+	// Redis works, but not for this script. Its commands before the failed one
 	// may have written.
 	{holds: []string{"attempted to access", "Attempted to access"}, Reason: Internal, Executed: true}, // a key of another slot
 	{is: []error{ErrStoredKey}, Reason: Key},                                                          // the script reads before it writes
