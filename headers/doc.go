@@ -9,7 +9,8 @@
 //
 //   - q is the most units that a client can use at once.
 //   - w is the time in seconds in which the rate refills q, rounded up: "q=10;w=10" for a burst of 10 at 60 per minute.
-//   - r is the number of units left, an estimate with Options.Ahead of package shared.
+//   - r is the number of units left. With Options.Ahead of package shared it is an estimate, lowered by what all
+//     instances may admit ahead; near the limit it is exact, because Redis decides.
 //   - t is the time in seconds for which r has to last: r·w <= q·t. So a client that spreads r over t never exceeds the
 //     rate.
 //   - In a denial, the largest t equals Retry-After.

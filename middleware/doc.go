@@ -59,9 +59,10 @@
 // spends. There are six exceptions:
 //
 //   - If a key counts one client, its first denial has the true wait. Until then, each further denial has the limit's
-//     next free instant, at most 30 s after the true wait, so that the workers of one account return one after the
-//     other. A client that has its key for itself and waits as told always has the true wait, and so have all denials
-//     of a Hidden policy, and of a limit with less than a unit in 30 s.
+//     next free instant, as long after the one before as its own cost takes, and at most 30 s after the true wait. So
+//     the workers of one account return one after the other. A client that has its key for itself and waits as told
+//     always has the true wait, and so have all denials of a Hidden policy, and of a limit with less than a unit in
+//     30 s.
 //   - Clients that share a limit get slots: each denied client has a wait of its own, 1/rate after the one before and at
 //     most eight minutes late. They share the limits of Capacity policies, and of keys with only constants and routes.
 //   - An aligned window adds up to a tenth of itself, from 1 to 30 s, so that its clients do not all return at once.

@@ -38,7 +38,7 @@
 // milliseconds. Near the limit Redis decides. In any time T, a token bucket admits at most B + R·T/W + Ahead per cent
 // of B; a fixed window Ahead per cent more, which count in the windows after it; a sliding window counter Ahead per
 // cent more in each window. OUTAGES.md says what failures and new instances add. Remaining is an estimate, lowered by
-// what all instances may admit ahead.
+// what all instances may admit ahead; near the limit it is exact, because Redis decides.
 //
 // Calls ask Redis if a check of theirs is Exact, FailClosed, free, a trial, or of another algorithm, or if its cost
 // is more than Ahead per cent of the burst, divided by the number of instances: with 100 per minute and Ahead 25, 26
