@@ -157,7 +157,7 @@ func TestNotReadyForNow(t *testing.T) {
 		})
 	}
 	server := redistest.Start(t)
-	r := newRedis(t, server.Client(), nil)
+	r := newRedis(t, server.Client(), &Options{Deadline: 2 * patient})
 	server.Stop()
 	ctx, cancel := context.WithTimeout(t.Context(), patient)
 	defer cancel()

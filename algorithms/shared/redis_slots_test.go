@@ -64,7 +64,7 @@ func TestFailedReturnIsATimeout(t *testing.T) {
 	hook := redistest.Script(nil)
 	client.AddHook(hook)
 	var logged logRecords
-	r := newRedis(t, client, &Options{Logger: logged.logger()})
+	r := newRedis(t, client, &Options{Logger: logged.logger(), Deadline: 5 * time.Second})
 	limit := algorithms.FixedWindow(2, 24*time.Hour)
 	checks := checksFor(limit, "usr=late", "usr=1")
 	if err := r.Allow(context.Background(), slices.Clone(checks)); err != nil { // the nodes learn the script

@@ -1,4 +1,4 @@
-// The table of package headers: how clients understand a response, by dialect.
+// The table of RECIPES.md: how clients understand a response, by dialect.
 
 package clients
 
@@ -22,9 +22,9 @@ import (
 	"github.com/penstock-go/penstock/middleware"
 )
 
-var update = flag.Bool("update", false, "write the table into the documentation of package headers")
+var update = flag.Bool("update", false, "write the table into RECIPES.md")
 
-const documentation = "../../headers/doc.go"
+const documentation = "../../RECIPES.md"
 
 // columns are the dialects of the table.
 var columns = []struct {
@@ -200,8 +200,8 @@ func TestTable(t *testing.T) {
 			urls = append(urls, url+"/"+c.dialect.String()+"/"+part)
 		}
 	}
-	const format = "//\t%-30s  %-11s  %-5s  %-14s  %-14s  %s\n"
-	table := fmt.Sprintf(format, "Client", "Retry-After", columns[0].title, columns[1].title, columns[2].title, columns[3].title)
+	const format = "| %s | %s | %s | %s | %s | %s |\n"
+	table := fmt.Sprintf(format, "Client", "Retry-After", columns[0].title, columns[1].title, columns[2].title, columns[3].title) + "|---|---|---|---|---|---|\n"
 	for _, run := range []program{command("node", "clients.mjs"), command(python(), "clients.py"), goClients} {
 		var names []string
 		results := map[string]seen{} // by name and URL
@@ -251,12 +251,12 @@ func compare(t *testing.T, table string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	before, rest, found := strings.Cut(string(doc), "//\tClient ")
-	_, after, foundEnd := strings.Cut(rest, "\n//\n")
+	before, rest, found := strings.Cut(string(doc), "| Client | Retry-After |")
+	_, after, foundEnd := strings.Cut(rest, "\n\n")
 	if !found || !foundEnd {
 		t.Fatalf("%s has no table of clients", documentation)
 	}
-	want := before + table + "//\n" + after
+	want := before + table + "\n" + after
 	switch {
 	case want == string(doc):
 	case *update:
