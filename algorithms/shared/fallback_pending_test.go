@@ -265,8 +265,9 @@ func TestLateReturn(t *testing.T) {
 func TestLateCallsConcurrently(t *testing.T) {
 	const callers, calls = 20, 30
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, nil)
+		w := &world{t: t, shared: newFakePrimary(), memory: newMemory()}
 		w.shared.circuit = circuit.New(time.Hour).Add() // it never opens
+		w.start(w.shared, nil)
 		w.shared.hangs()
 		w.shared.onOverdue = func(c *call) { go w.shared.reply(c, nil) }
 		wide := algorithms.FixedWindow(1_000_000, 9_000*time.Hour)

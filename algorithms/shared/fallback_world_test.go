@@ -45,7 +45,9 @@ func (w *world) start(p primary, o *Options) {
 		w.t.Fatal(err)
 	}
 	cs, r := circuit.New(options.Deadline), newReport(options.Logger, false)
-	w.shared.circuit, w.shared.deadline = cs.Add(), options.Deadline
+	if w.shared.deadline = options.Deadline; w.shared.circuit == nil {
+		w.shared.circuit = cs.Add()
+	}
 	if w.shared.live == 0 {
 		w.shared.live = int64(options.Instances)
 	}

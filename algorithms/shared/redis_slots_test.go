@@ -76,7 +76,7 @@ func TestFailedReturnIsATimeout(t *testing.T) {
 	if err := r.Allow(context.Background(), checks); err != nil || algorithms.Allowed(checks) {
 		t.Fatalf("got %+v, %v, want it denied in the second slot", checks, err)
 	}
-	redistest.Until(t, "there is a line", func() bool { return len(logged.messages()) > 0 })
+	redistest.Until(t, "there is a line", func() bool { return logged.count(logPrefix+"lost return of units") > 0 })
 	err, _ := logged.attr(logPrefix+"lost return of units", "error").(error)
 	if Reason(err) != trouble.Timeout || r.redis.returns.lost.Load() != 1 {
 		t.Errorf("got %v and %d returns that failed, want one, by a timeout", err, r.redis.returns.lost.Load())
