@@ -11,7 +11,8 @@
 // # Outages
 //
 // A Redis outage does not become an outage of the service. Every call ends within about Options.Deadline, or twice
-// that if it waits to be sent or has several slots. If Redis has not answered, each check's
+// that if it waits to be sent or has several slots. A call that a later slot refuses also waits until the earlier
+// ones have their units back, up to a deadline for each. If Redis has not answered, each check's
 // [algorithms.FailureMode] does. A FailClosed take refuses the call with [algorithms.ErrUnavailable]. When round
 // trips go on failing, a circuit opens, and calls are answered at once until Redis is back. Each master of a Cluster
 // has a circuit.

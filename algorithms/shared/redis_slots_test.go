@@ -129,8 +129,8 @@ func (c *slotsClient) Process(_ context.Context, cmd redis.Cmder) error {
 	return nil
 }
 
-// TestSlotsShareADeadline: once a deadline has passed, no further slot of a call is asked, so the slots together take two
-// deadlines at most, however many they are. What the first ones have charged goes back.
+// TestSlotsShareADeadline: once a deadline has passed, no further slot of a call is asked, so asking the slots takes two
+// deadlines at most, however many they are. What the first ones have charged then goes back, slot by slot.
 func TestSlotsShareADeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const deadline, trip = 50 * time.Millisecond, 45 * time.Millisecond

@@ -63,8 +63,8 @@ func init() { lent.To[*Limiter]() }
 
 // Allow implements [algorithms.Limiter]. Errors wrap [algorithms.ErrInvalid] or
 // [algorithms.ErrUnavailable], or are the context's. A call that is on its way to Redis waits for its answer
-// also after its context has ended, at most for Options.Deadline, or twice that
-// if it has several slots of a Cluster.
+// also after its context has ended, at most for Options.Deadline. The
+// package comment says what several slots of a Cluster add.
 func (l *Limiter) Allow(ctx context.Context, checks []algorithms.Check) error {
 	if err := ctx.Err(); err != nil || len(checks) == 0 {
 		return err
