@@ -7,6 +7,7 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
@@ -31,8 +32,7 @@ func TestNotReady(t *testing.T) {
 	}
 }
 
-// Stats count errors by their reason, and the limiter's own deadline as a
-// timeout, whatever the client makes of it.
+// Stats count errors by their reason.
 func TestErrorsAreCountedByReason(t *testing.T) {
 	t.Parallel()
 	full := newRedis(t, redistest.Start(t, "--maxmemory", "1").Client(), nil)
@@ -42,14 +42,20 @@ func TestErrorsAreCountedByReason(t *testing.T) {
 	if got := statsOf(full).Redis; got.Errors[trouble.Capacity] != 1 || failuresOf(full) != 1 || got.ScriptLoads != 1 {
 		t.Errorf("got %+v, want one error of capacity and a script that was sent whole", got)
 	}
-	slow := newRedis(t, redistest.Script(nil, redistest.Wait(time.Hour)), &Options{Deadline: time.Millisecond})
-	if err := slow.Allow(t.Context(), checksFor(perDay, "usr=1")); err == nil {
-		t.Fatal("a client that ends with its context made a decision")
-	}
-	redistest.Until(t, "the timeout is counted", func() bool { return failuresOf(slow) == 1 })
-	if got := statsOf(slow).Redis.Errors; got[trouble.Timeout] != 1 || len(got) != len(trouble.Reasons()) {
-		t.Errorf("got %v, want one timeout and an entry for each reason", got)
-	}
+}
+
+// Stats count the limiter's own deadline as a timeout, whatever the client makes of it.
+func TestDeadlineCountsAsTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slow := newRedis(t, redistest.Script(nil, redistest.Wait(time.Hour)), &Options{Deadline: time.Millisecond})
+		if err := slow.Allow(t.Context(), checksFor(perDay, "usr=1")); err == nil {
+			t.Fatal("a client that ends with its context made a decision")
+		}
+		synctest.Wait()
+		if got := statsOf(slow).Redis.Errors; failuresOf(slow) != 1 || got[trouble.Timeout] != 1 || len(got) != len(trouble.Reasons()) {
+			t.Errorf("got %v, want one timeout and an entry for each reason", got)
+		}
+	})
 }
 
 // A stored key that cannot be read fails its own call, and is counted.
