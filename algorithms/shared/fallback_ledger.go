@@ -42,6 +42,7 @@ type debt struct {
 	whole  step.Limit // as the primary has it
 	counts step.Limit // the limit that state counts under
 	state  step.State
+	forced int64 // of its units, those that no receipt of the memory names
 	after  int64 // µs: it is not sent before
 
 	// rest is what is owed instead if the primary charges the backfill that is on its
@@ -79,6 +80,9 @@ func (l *ledger) record(it *item, share *step.Limit, now int64) {
 		d.bringTo(now) // under the limit that it counted under
 		d.whole, d.counts = it.Limit, counts
 		d.add(it.Cost, now)
+		if it.decision.Receipt.Units() == 0 {
+			d.forced += it.Cost
+		}
 	}
 }
 
@@ -98,6 +102,26 @@ func (l *ledger) unrecord(it *item, now int64) {
 		d.bringTo(now)
 		d.state = d.counts.Granted(d.state, it.Cost)
 	}
+}
+
+// withdraw takes the units of shared Returns off the debts of their keys, of all or of none, and reports whether it did.
+// It leaves units that a receipt of the memory names to the Return of that receipt.
+func (l *ledger) withdraw(items []item, now int64) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i := range items {
+		it := &items[i]
+		d := l.keys[it.Key]
+		if d == nil || d.rest != nil || d.whole != it.Limit || min(d.forced, d.bringTo(now)) < it.Cost || !it.undoes(now) {
+			return false
+		}
+	}
+	for i := range items {
+		d := l.keys[items[i].Key]
+		d.state, d.forced = d.counts.Granted(d.state, items[i].Cost), d.forced-items[i].Cost
+		items[i].handOver()
+	}
+	return true
 }
 
 // forget drops the debt of an item's key.

@@ -159,6 +159,49 @@ func one(t *testing.T, key string, l algorithms.Limit) *item {
 	return itemOf(t, algorithms.Check{Policy: "p", Key: key, Limit: l, Cost: 1})
 }
 
+// A call of several Returns takes the units off all debts or off none, and only units that no receipt of the memory names.
+func TestLedgerWithdrawsAllOrNone(t *testing.T) {
+	limit := algorithms.TokenBucket(60, time.Hour)
+	returns := func(keys ...string) []item {
+		var checks []algorithms.Check
+		for _, key := range keys {
+			r := step.Receipt{Units: 1, T: someInstant, Last: 1, Source: uint8(algorithms.Shared), Row: limit.Step().Row}
+			checks = append(checks, algorithms.Check{Policy: "p", Key: key, Limit: limit, Op: algorithms.Return, Cost: 1, Decision: algorithms.Decision{Receipt: algorithms.ReceiptOf(r)}})
+		}
+		c, err := newCall(checks)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c.items
+	}
+	l := newLedger()
+	for _, key := range []string{"usr=1", "usr=2"} {
+		l.record(one(t, key, limit), limit.Step(), someInstant)
+	}
+	named := one(t, "usr=3", limit)
+	named.decision.Receipt = algorithms.ReceiptOf(step.Receipt{Units: 1})
+	l.record(named, limit.Step(), someInstant)
+	for _, tt := range []struct {
+		keys []string
+		want bool
+		owed int
+	}{
+		{[]string{"usr=1", "usr=4"}, false, 3},
+		{[]string{"usr=1", "usr=3"}, false, 3},
+		{[]string{"usr=1", "usr=2"}, true, 1},
+		{[]string{"usr=1"}, false, 1},
+	} {
+		got := l.withdraw(returns(tt.keys...), someInstant)
+		owed := 0
+		for _, d := range l.keys {
+			owed += int(d.bringTo(someInstant))
+		}
+		if got != tt.want || owed != tt.owed {
+			t.Errorf("%v: got %v, and %d units owed, want %v and %d", tt.keys, got, owed, tt.want, tt.owed)
+		}
+	}
+}
+
 // However many keys there are, memory is bounded. A new key takes no place of a
 // key that owes something.
 func TestLedgerIsBounded(t *testing.T) {

@@ -2,7 +2,8 @@
 //
 //	| settlement                 | with the primary             | without it         |
 //	|----------------------------|------------------------------|--------------------|
-//	| Return of a shared receipt | the primary                  | kept, or an error  |
+//	| Return of a shared receipt | the debt of its key, or the  | the debt, or kept, |
+//	|                            | primary                      | or an error        |
 //	| Renew of a shared receipt  | the primary                  | dropped            |
 //	| Return, Renew of a local   | the memory                   | the memory         |
 //	| receipt                    |                              |                    |
@@ -58,7 +59,13 @@ func issuedHere(it *item) bool {
 
 // settleShared lets the primary settle a call. Without the primary, forces go to the
 // memory, Returns are kept or fail, grants and resets fail, and renewals are dropped.
+//
+// Returns whose units are owed make the debt smaller. The primary would receive them before the debt, and could find
+// fewer units to return.
 func (f *fallback) settleShared(ctx context.Context, c *call) error {
+	if f.owed.withdraw(c.items, f.now()) {
+		return nil
+	}
 	cause := f.primary.allow(ctx, c)
 	if cause == nil {
 		for i := range c.items {

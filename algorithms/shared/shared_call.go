@@ -171,7 +171,15 @@ func (it *item) returnsShared() bool {
 	return it.Op == step.Return && it.Receipt.Units > 0 && !it.Dropped
 }
 
-// handOver answers a Return that the limiter makes later: its receipt is used.
+// undoes reports whether a Return may take its units off a charge that Redis has not made at now: units of a key are
+// alike. A Return of an ended window credits nothing, so it takes none of the units of the next window.
+func (it *item) undoes(now int64) bool {
+	l := &it.Limit
+	return it.returnsShared() && it.Cost > 0 && it.Cost <= it.Receipt.Units && it.Home == &it.Item.Item &&
+		l.Row.ChargedLater && (l.Row.Refill == step.Continuously || l.Turned(it.Receipt.T, now) == 0)
+}
+
+// handOver answers a Return that the limiter makes later, or has made without Redis: its receipt is used.
 func (it *item) handOver() {
 	var rest step.Receipt
 	it.Left(&rest, uint8(algorithms.Shared))

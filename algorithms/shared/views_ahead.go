@@ -192,8 +192,9 @@ func (v *views) reserve(it *item, now time.Duration, live int64) aheadReason {
 // cancel makes the Returns of a call by taking their units off the charges that are not sent
 // yet. It makes all of them, or none.
 func (v *views) cancel(c *call) bool {
+	now := v.offset.Load() + v.now().Microseconds()
 	for i := range c.items {
-		if it := &c.items[i]; !it.returnsShared() || it.Cost == 0 || it.Cost > it.Receipt.Units || !v.withhold(it) {
+		if it := &c.items[i]; !it.undoes(now) || !v.withhold(it) {
 			v.owe(c.items[:i])
 			return false
 		}
@@ -206,12 +207,7 @@ func (v *views) cancel(c *call) bool {
 }
 
 // withhold takes the units of a Return off the charge of its key, if the charge is not sent yet. They stay reserved.
-// A Return of an ended window credits nothing, so it takes none of the units of the next window.
 func (v *views) withhold(it *item) bool {
-	l, now := &it.Limit, v.offset.Load()+v.now().Microseconds()
-	if l.Row.Refill != step.Continuously && l.Turned(it.Receipt.T, now) != 0 {
-		return false
-	}
 	sh := v.shard(it)
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
