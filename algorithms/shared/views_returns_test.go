@@ -33,7 +33,7 @@ func newLateReturn(t *testing.T, limit algorithms.Limit, others int64) (*lateRet
 		}
 		return nil
 	})
-	time.Sleep(gatherFor)
+	time.Sleep(2 * gatherFor) // the charge wakes up when a span of gatherFor ends
 	synctest.Wait()
 	if s := w.stats(); c.Decision.Source != algorithms.Shared || s.Owed != 1 || s.Open != 0 {
 		t.Fatalf("got %+v, %+v, want 4 units admitted ahead, and owed", c.Decision, s)

@@ -177,7 +177,7 @@ func ExampleObserverFunc() {
 			case client.Sent:
 				fmt.Println(e.Name, e.Request.Method, "attempt", e.Attempt, "denied", e.Denied)
 			case client.Waited:
-				fmt.Println(e.Name, e.Kind, e.Reason, e.Elapsed >= time.Second)
+				fmt.Println(e.Name, e.Kind, e.Reason, e.Elapsed > 0)
 			}
 		})},
 	}))
