@@ -3,8 +3,8 @@
 // A replay agrees with the server only if it decides at the same instants in the same
 // order. So the limiter's clock stands still during a decision, decisions happen one
 // after the other, no two have the same µs, and a line has the instant of its decision.
-// A line also has what was settled after the decision, and so is written when nothing can
-// be settled any more.
+// A line also has what was settled after the decision, and so all lines are written at the
+// end, in the order of the decisions.
 
 package main
 
@@ -16,6 +16,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -26,10 +27,6 @@ import (
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/keyfunc"
 )
-
-// settlesWithin is how long after its end a request may be settled, and how long its line
-// waits for that.
-const settlesWithin = 2 * time.Second
 
 // An accessLog is a limiter that notes when another limiter decides.
 type accessLog struct {
@@ -42,9 +39,8 @@ type accessLog struct {
 
 	mu    sync.Mutex // guards the fields below
 	file  *os.File
-	out   *bufio.Writer
 	taken map[taken]*logged
-	held  map[*logged]*time.Timer
+	lines []*logged
 }
 
 // taken identifies a take, whose settlements have its receipt.
@@ -65,7 +61,6 @@ type logged struct {
 	Duration float64      `json:"duration"` // s
 	Settled  []settlement `json:"settled"`  // null: nothing could be settled
 
-	takes []taken
 }
 
 // A settlement is what was charged after the decision, or returned if it is negative.
@@ -81,8 +76,7 @@ func newAccessLog(name string, clientIP keyfunc.Key) (*accessLog, error) {
 		return nil, err
 	}
 	l := &accessLog{
-		clientIP: clientIP, settles: make(map[string]bool), file: f, out: bufio.NewWriter(f),
-		taken: make(map[taken]*logged), held: make(map[*logged]*time.Timer),
+		clientIP: clientIP, settles: make(map[string]bool), file: f, taken: make(map[taken]*logged),
 	}
 	l.now.Store(time.Now().UnixMicro())
 	for _, row := range limits {
@@ -142,8 +136,8 @@ func (l *accessLog) noteTakes(line *logged, checks []algorithms.Check, now time.
 			line.User, _ = url.PathUnescape(strings.Clone(user)) // keyfunc has escaped it
 		}
 		if l.settles[c.Policy] && c.Decision.Receipt.Units() > 0 {
-			t := taken{c.Policy, strings.Clone(c.Key), c.Decision.Receipt}
-			l.taken[t], line.takes, line.Settled = line, append(line.takes, t), []settlement{}
+			l.taken[taken{c.Policy, strings.Clone(c.Key), c.Decision.Receipt}] = line
+			line.Settled = []settlement{}
 		}
 	}
 }
@@ -182,48 +176,25 @@ func (l *accessLog) middleware(next http.Handler) http.Handler {
 	})
 }
 
-// end writes the line of a request that has ended, or holds it for settlements.
+// end keeps the line of a request that has ended.
 func (l *accessLog) end(line *logged) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if line.Time.IsZero() { // no policy has decided it
 		line.Time = time.Now().UTC()
 	}
-	if line.takes == nil {
-		l.write(line)
-		return
-	}
-	l.held[line] = time.AfterFunc(settlesWithin, func() {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		if l.held[line] != nil { // close has not written it
-			l.write(line)
-		}
-	})
+	l.lines = append(l.lines, line)
 }
 
-// write requires mu. The first error of the file stays with out, and close returns it.
-func (l *accessLog) write(line *logged) {
-	delete(l.held, line)
-	for _, t := range line.takes {
-		delete(l.taken, t)
-	}
-	text, err := json.Marshal(line)
-	if err == nil {
-		_, _ = l.out.Write(append(text, '\n'))
-	}
-	if len(l.held) == 0 {
-		_ = l.out.Flush()
-	}
-}
-
-// close writes all lines that are held. Close the limiters before.
+// close writes all lines. Close the limiters before.
 func (l *accessLog) close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for line, timer := range l.held {
-		timer.Stop()
-		l.write(line)
+	slices.SortFunc(l.lines, func(a, b *logged) int { return a.Time.Compare(b.Time) })
+	out := bufio.NewWriter(l.file)
+	lines := json.NewEncoder(out)
+	for _, line := range l.lines {
+		_ = lines.Encode(line) // the first error of the file stays with out
 	}
-	return errors.Join(l.out.Flush(), l.file.Close())
+	return errors.Join(out.Flush(), l.file.Close())
 }
