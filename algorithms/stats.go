@@ -33,8 +33,7 @@ type Stats struct {
 		Open          int
 		Trips         uint64
 		Reason, Error string // of the trip; clients must not see the error
-		Share         string // the part of each limit that this instance admits alone, e.g. "1/2"
-		Instances     int
+		Instances     int    // alone, this instance admits one part in so many of each limit
 
 		Local, Passed uint64 // checks
 		Refused       uint64 // calls

@@ -43,13 +43,13 @@ func ExampleNew_misconfigured() {
 	rdb := redis.NewClient(&redis.Options{Addr: "127.0.0.1:6379"})
 	defer rdb.Close()
 	_, err := shared.New(rdb, &shared.Options{
-		Prefix: "{shop}",
-		Share:  120,
+		Prefix:    "{shop}",
+		Instances: -1,
 	})
 	fmt.Println(err)
 	// Output:
 	// shared: Prefix is "{shop}"; want at most 64 bytes of printable ASCII without spaces and braces
-	// shared: Share is 120; want per cent from 1 to 100, or 0 for one part in as many as there are instances
+	// shared: Instances is -1; want at most 100000, or 0 for 1
 }
 
 // While Redis is down, each of four instances admits a quarter of a limit.

@@ -105,7 +105,6 @@ type fallback struct {
 
 	deadline time.Duration
 	now      func() int64 // µs; for the instants of debts
-	percent  int64        // the share of this process; 0: one Nth for N instances
 
 	id         string       // of this process among the live instances
 	instances  atomic.Int64 // live, as far as this process knows
@@ -129,9 +128,9 @@ type fallback struct {
 func newFallback(p primary, memory algorithms.Limiter, cs *circuit.Circuits, vs *views, kept *returns, o *Options, r *report) *fallback {
 	f := &fallback{
 		primary: p, memory: memory, circuits: cs, views: vs, returns: kept, report: r,
-		deadline: o.Deadline, percent: int64(o.Share),
-		id:   fmt.Sprintf("%016x", rand.Uint64()),
-		owed: newLedger(),
+		deadline: o.Deadline,
+		id:       fmt.Sprintf("%016x", rand.Uint64()),
+		owed:     newLedger(),
 	}
 	clock := time.Now
 	if o.Now != nil {
@@ -212,10 +211,6 @@ func (f *fallback) close() {
 func (f *fallback) addStats(s *algorithms.Stats) {
 	b := &s.Fallback
 	_, b.Open = f.circuits.OpenNow()
-	b.Share = fmt.Sprintf("1/%d", max(1, f.instances.Load()))
-	if f.percent > 0 {
-		b.Share = fmt.Sprintf("%d %%", f.percent)
-	}
 	b.Trips, b.Instances = f.circuits.Trips.Load(), int(f.instances.Load())
 	b.Local, b.Passed, b.Refused = f.stats.local.Load(), f.stats.passed.Load(), f.stats.refused.Load()
 	b.Owed, b.HandedBack, b.Lost = f.owed.len(), f.stats.handedBack.Load(), f.stats.lost.Load()

@@ -17,7 +17,7 @@ import (
 func TestFallbackCountsAlgorithmsApart(t *testing.T) {
 	for _, together := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
-			w := newWorld(t, &Options{Share: 50})
+			w := newWorld(t, &Options{Instances: 2})
 			w.trip()
 			limits := everyAlgorithm(20, time.Hour)
 			admitted := 0

@@ -25,11 +25,10 @@ func TestFallbackOptionsMistakes(t *testing.T) {
 		want []string
 	}{
 		"all at once": {
-			Options{Deadline: -time.Second, Instances: -1, Share: 101},
-			[]string{"Deadline is -1s", "Instances is -1", "Share is 101"},
+			Options{Deadline: -time.Second, Instances: -1},
+			[]string{"Deadline is -1s", "Instances is -1"},
 		},
 		"many instances": {Options{Instances: maxInstances + 1}, []string{"Instances is 100001"}},
-		"negative share": {Options{Share: -1}, []string{"Share is -1"}},
 	}
 	for name, tt := range tests {
 		l, err := New(redistest.Script(nil), &tt.o)
@@ -213,15 +212,5 @@ func TestFallbackCountsInstancesAfterALoss(t *testing.T) {
 		w.shared.counts(2, nil)
 		time.Sleep(liveFor + 2*beatEvery)
 		w.wantShare("when two have been gone for long", 2)
-	})
-}
-
-func TestFallbackShareOverridesInstances(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, &Options{Instances: 4, Share: 60})
-		w.trip()
-		if d := w.take("usr=1", algorithms.TokenBucket(10, time.Minute), 1); d.Remaining != 5 {
-			t.Errorf("got %d remaining, want 5 of the 6 that are 60 %% of 10", d.Remaining)
-		}
 	})
 }

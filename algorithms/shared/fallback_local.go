@@ -159,15 +159,7 @@ func (f *fallback) add(p *part, it *item) {
 }
 
 // share returns the part of a limit that this process admits alone.
-func (f *fallback) share(whole *step.Limit) step.Limit { return whole.Share(f.fraction()) }
-
-// fraction returns this process's part of each limit.
-func (f *fallback) fraction() (num, den int64) {
-	if f.percent > 0 {
-		return f.percent, 100
-	}
-	return 1, f.instances.Load()
-}
+func (f *fallback) share(whole *step.Limit) step.Limit { return whole.Share(1, f.instances.Load()) }
 
 // seed lets the shares of a part begin with their part of the units in use, as the views have them. It
 // rounds down, and leaves out one unit, of which a part may have drained: at most a whole share is in use then,
@@ -178,7 +170,6 @@ func (f *fallback) seed(ctx context.Context, p *part) {
 		if used < 2 {
 			continue
 		}
-		num, den := f.fraction()
 		check := p.checks[j]
 		check.Op, check.Cost, check.Exact, check.Decision = algorithms.Take, 0, false, algorithms.Decision{}
 		one := []algorithms.Check{check}
@@ -186,7 +177,7 @@ func (f *fallback) seed(ctx context.Context, p *part) {
 			return
 		}
 		share := check.Limit.Burst()
-		if more := min((used-1)*num/den, share) - (share - one[0].Decision.Remaining); more > 0 {
+		if more := min((used-1)/f.instances.Load(), share) - (share - one[0].Decision.Remaining); more > 0 {
 			one[0].Op, one[0].Cost = algorithms.Force, more
 			_ = f.memory.Allow(ctx, one)
 		}

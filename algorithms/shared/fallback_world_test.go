@@ -73,7 +73,6 @@ type fallbackStats = struct {
 	Trips      uint64
 	Reason     string
 	Error      string
-	Share      string
 	Instances  int
 	Local      uint64
 	Passed     uint64

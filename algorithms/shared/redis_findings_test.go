@@ -135,7 +135,6 @@ func TestFindingOfSeveralInstances(t *testing.T) {
 		"default": {Options{}, "PS202"},
 		"one":     {Options{Instances: 1}, "PS202"},
 		"as many": {Options{Instances: 3}, ""},
-		"a share": {Options{Share: 30}, ""},
 		"fewer":   {Options{Instances: 2}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

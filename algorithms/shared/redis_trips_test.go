@@ -39,12 +39,12 @@ func TestLateRoundTrips(t *testing.T) {
 	})
 }
 
-// TestCauseOfAnOutage: Stats have the reason, the text, and what this instance admits meanwhile.
+// TestCauseOfAnOutage: Stats have the reason, the text, and how many instances share a limit.
 func TestCauseOfAnOutage(t *testing.T) {
 	t.Parallel()
-	l := must(t, redistest.Script(nil, redistest.Fail(errors.New("down"))), &Options{Deadline: 10 * time.Millisecond, Share: 30})
-	if s := l.Stats(); s.Fallback.Reason != "" || s.Fallback.Share != "30 %" || s.Redis.Deadline != 10*time.Millisecond {
-		t.Errorf("got %+v before the outage, want no reason, and the share of 30 %%", s.Fallback)
+	l := must(t, redistest.Script(nil, redistest.Fail(errors.New("down"))), &Options{Deadline: 10 * time.Millisecond})
+	if s := l.Stats(); s.Fallback.Reason != "" || s.Fallback.Instances != 1 || s.Redis.Deadline != 10*time.Millisecond {
+		t.Errorf("got %+v before the outage, want no reason, and one instance", s.Fallback)
 	}
 	redistest.Until(t, "the circuit opens", func() bool {
 		_ = l.Allow(t.Context(), []algorithms.Check{{Policy: "p", Key: "k", Limit: algorithms.TokenBucket(10, time.Second), Cost: 1}}) // it is decided locally

@@ -45,7 +45,7 @@ func New(rdb Client, o *Options) (*Limiter, error) {
 		report: newReport(options.Logger, many),
 		memory: algorithms.NewMemory(&algorithms.MemoryOptions{MaxKeys: options.MaxKeys, Now: options.Now}),
 	}
-	l.report.guesses = options.Instances == 1 && options.Share == 0
+	l.report.guesses = options.Instances == 1
 	circuits, kept := circuit.New(options.Deadline), newReturns(l.report)
 	if options.Now == nil && options.Views != ViewsOff { // it keeps time by this process
 		l.views = newViews(options.Views, options.Ahead, circuits.AnyOpen)

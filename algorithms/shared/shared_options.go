@@ -44,10 +44,6 @@ type Options struct {
 	// until Redis answers.
 	Instances int
 
-	// Share, in per cent, is the part of every limit that this process admits without Redis; 0 means an equal part for
-	// each instance.
-	Share int
-
 	// MaxKeys bounds the keys counted without Redis: see [algorithms.MemoryOptions].
 	MaxKeys int
 
@@ -112,9 +108,6 @@ func (o *Options) validate(c Client) error {
 	}
 	if o.Instances < 0 || o.Instances > maxInstances {
 		mistake("Instances is %d; want at most %d, or 0 for 1", o.Instances, maxInstances)
-	}
-	if o.Share < 0 || o.Share > 100 {
-		mistake("Share is %d; want per cent from 1 to 100, or 0 for one part in as many as there are instances", o.Share)
 	}
 	if o.MaxKeys < 0 {
 		mistake("MaxKeys is %d; it must not be negative", o.MaxKeys)

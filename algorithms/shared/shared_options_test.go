@@ -17,7 +17,7 @@ import (
 func TestNewNamesEveryMistake(t *testing.T) {
 	t.Parallel()
 	_, err := New(nil, &Options{
-		Prefix: "a{b", Deadline: -1, InFlight: -1, Instances: 100_001, Share: 101,
+		Prefix: "a{b", Deadline: -1, InFlight: -1, Instances: 100_001,
 		MaxKeys: -3, Views: -2,
 	})
 	if err == nil {
@@ -26,14 +26,14 @@ func TestNewNamesEveryMistake(t *testing.T) {
 	lines := strings.Split(err.Error(), "\n")
 	for i, want := range []string{
 		"shared: the Redis client is nil", `shared: Prefix is "a{b"`, "shared: Deadline is -1ns", "shared: InFlight is -1",
-		"shared: Instances is 100001", "shared: Share is 101", "shared: MaxKeys is -3", "shared: Views is -2",
+		"shared: Instances is 100001", "shared: MaxKeys is -3", "shared: Views is -2",
 	} {
 		if i >= len(lines) || !strings.HasPrefix(lines[i], want) {
 			t.Errorf("line %d of\n%v\nwant %q", i, err, want)
 		}
 	}
-	if len(lines) != 8 {
-		t.Errorf("got %d lines, want 8:\n%v", len(lines), err)
+	if len(lines) != 7 {
+		t.Errorf("got %d lines, want 7:\n%v", len(lines), err)
 	}
 }
 

@@ -117,5 +117,5 @@ func (l limiterView) whyBypassed() string {
 	} else {
 		text += fmt.Sprintf(", and its last answer, at %s, took %v", s.Redis.Answered.UTC().Format("15:04:05"), s.Redis.Took.Round(100*time.Microsecond))
 	}
-	return text + fmt.Sprintf("; this instance admits %s of each limit", s.Fallback.Share)
+	return text + fmt.Sprintf("; this instance admits 1/%d of each limit", s.Fallback.Instances)
 }

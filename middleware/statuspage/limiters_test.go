@@ -10,7 +10,7 @@ import (
 // TestWhyBypassed: the page says why Redis is not used, and what this instance admits meanwhile.
 func TestWhyBypassed(t *testing.T) {
 	var s algorithms.Stats
-	s.Shared, s.Fallback.Open, s.Fallback.Reason, s.Fallback.Error, s.Fallback.Share = true, 1, "timeout", "Redis answered after 100ms", "1/2"
+	s.Shared, s.Fallback.Open, s.Fallback.Reason, s.Fallback.Error, s.Fallback.Instances = true, 1, "timeout", "Redis answered after 100ms", 2
 	s.Redis.Deadline, s.Redis.Excused = 50*time.Millisecond, 7
 	const want = "Redis is not used: timeout (Redis answered after 100ms), with a deadline of 50ms"
 	if got := newLimiterView("redis", s).Why; got != want+", and it has never answered; this instance admits 1/2 of each limit" {

@@ -27,7 +27,7 @@ func TestSharesInAnOutage(t *testing.T) {
 	var limiters [2]*shared.Limiter
 	var instances [2]*ratelimit.Middleware
 	for i := range instances {
-		limiters[i] = newShared(t, client, shared.Options{Share: 50})
+		limiters[i] = newShared(t, client, shared.Options{Instances: 2})
 		instances[i] = newMiddleware(t, limiters[i], &ratelimit.Options{Logger: quiet}, p)
 	}
 	ask := func(m *ratelimit.Middleware, tenant string, times int) (admitted int) {
