@@ -31,7 +31,7 @@ NESTED := $(patsubst %/go.mod,%,$(shell find . -mindepth 2 -name go.mod -not -pa
 
 .DEFAULT_GOAL := help
 .PHONY: help run site fair observe test test-short test-race test-long test-lab test-386 test-oldest test-newest test-routers test-servers test-valkey cross test-e2e test-clients test-finish \
-	tools redis prometheus curl fmt fmt-check vet lint luacheck staticcheck actionlint release-check fuzz bench bench-smoke mutants fleet accuracy soak late night herd herd-real outage peers report mod \
+	tools redis prometheus curl fmt fmt-check vet lint luacheck staticcheck actionlint release-check fuzz bench bench-smoke mutants fleet accuracy soak late night herd outage peers report mod \
 	check check-lint check-test check-long check-clients
 
 help: ## list the targets
@@ -226,10 +226,6 @@ night: redis prometheus ## give pairs of the example one fault each under load, 
 herd: ## simulate crowds of denied clients, and write internal/lab/herd/RESULTS.md
 	go -C $(LAB) run ./herd -o herd
 
-# Needs a system on which clients may use any address in 127.0.0.0/8, such as Linux.
-herd-real: ## run the example server with 200 real clients for three minutes, and write internal/lab/herd/REAL.md
-	go -C $(LAB) run ./herd -real -o herd
-
 fair: redis ## nine tenants beside one that asks for everything: a table and a picture in internal/lab/fair
 	go -C $(LAB) run ./fair -o fair
 
@@ -244,7 +240,7 @@ accuracy: ## compare each algorithm with an exact log, and write internal/lab/ac
 peers: redis ## hold limiters of other libraries to the same promises for five minutes, and write internal/lab/peers/RESULTS.md
 	go -C $(LAB) run ./peers -o peers
 
-report: ## print lines, density and names of each package, and the functions of one request
+report: ## print lines, density and names of each package
 	@go run ./internal/report
 
 mod: ## check go.mod and go.sum

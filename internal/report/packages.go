@@ -21,7 +21,6 @@ type figures struct {
 	lines     int // that have code
 	longest   int // lines of the longest file, all kinds
 	tokens    int
-	triples   int // assignments of three and more values at once
 	names     int // exported names; methods count
 	testLines int // of tests, that have code
 }
@@ -75,12 +74,6 @@ func (f *figures) count(name string, source []byte) error {
 	f.lines += lines
 	f.tokens += tokens
 	f.longest = max(f.longest, strings.Count(string(source), "\n"))
-	ast.Inspect(file, func(n ast.Node) bool {
-		if a, ok := n.(*ast.AssignStmt); ok && len(a.Lhs) >= 3 && len(a.Lhs) == len(a.Rhs) {
-			f.triples++
-		}
-		return true
-	})
 	for _, d := range file.Decls {
 		f.names += exported(d)
 	}
@@ -112,26 +105,25 @@ func scan(name string, source []byte) (lines, tokens int) {
 
 // exported returns how many exported names a declaration has.
 func exported(d ast.Decl) (names int) {
-	count := func(id *ast.Ident) {
-		if id.IsExported() {
-			names++
-		}
-	}
+	var ids []*ast.Ident
 	switch d := d.(type) {
 	case *ast.FuncDecl:
 		if d.Recv == nil || ast.IsExported(receiver(d)) {
-			count(d.Name)
+			ids = append(ids, d.Name)
 		}
 	case *ast.GenDecl:
 		for _, spec := range d.Specs {
 			switch s := spec.(type) {
 			case *ast.ValueSpec:
-				for _, name := range s.Names {
-					count(name)
-				}
+				ids = append(ids, s.Names...)
 			case *ast.TypeSpec:
-				count(s.Name)
+				ids = append(ids, s.Name)
 			}
+		}
+	}
+	for _, id := range ids {
+		if id.IsExported() {
+			names++
 		}
 	}
 	return names
@@ -157,15 +149,11 @@ func (f *figures) add(other *figures) {
 	f.lines += other.lines
 	f.longest = max(f.longest, other.longest)
 	f.tokens += other.tokens
-	f.triples += other.triples
 	f.names += other.names
 	f.testLines += other.testLines
 }
 
 func (f *figures) print(label string) {
-	perLine := 0.0
-	if f.lines > 0 {
-		perLine = float64(f.tokens) / float64(f.lines)
-	}
-	fmt.Printf("%-50s %6d %6d %6d %9.1f %7d %9d %6d\n", label, f.files, f.lines, f.longest, perLine, f.triples, f.testLines, f.names)
+	perLine := float64(f.tokens) / float64(max(1, f.lines))
+	fmt.Printf("%-50s %6d %6d %6d %9.1f %9d %6d\n", label, f.files, f.lines, f.longest, perLine, f.testLines, f.names)
 }

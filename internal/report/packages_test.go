@@ -31,7 +31,7 @@ func f() {
 	if err := f.count("p_test.go", []byte("package p\n\nvar Z int\n")); err != nil {
 		t.Fatal(err)
 	}
-	want := figures{files: 1, lines: 11, longest: 18, tokens: 70, triples: 2, names: 3, testLines: 2}
+	want := figures{files: 1, lines: 11, longest: 18, tokens: 70, names: 3, testLines: 2}
 	if f != want {
 		t.Errorf("got %+v, want %+v", f, want)
 	}

@@ -1,4 +1,4 @@
-// The accounts of keys, and the bounds of promises 1 and 2.
+// The books: accounts of keys, and the bounds of promises 1 and 2.
 //
 // A bucket admits its burst B at once, and R per W from then on. In a time T it
 // admits at most
@@ -19,20 +19,41 @@
 //
 // An instance without Redis has 1/N of the limit, as a bucket of the same rate
 // (algorithms/internal/step/share.go). Its burst is B/N rounded up, less than
-// B/N + 1. So N instances admit at most B + N + R T/W. A single instance keeps the
-// whole limit and its windows.
+// B/N + 1. So N instances admit at most B + N + R T/W.
 
 package main
 
 import (
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
 )
 
-// An account holds the units that one key was admitted in one act.
+// Books are the accounts of a leg.
+type books struct {
+	begin time.Time
+
+	mu       sync.Mutex // guards the fields below
+	accounts map[string]*account
+	onces    []*once
+}
+
+// of returns the account of a key, which it opens if there is none.
+func (b *books) of(policy, key string, l algorithms.Limit, fail algorithms.FailureMode) *account {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	a := b.accounts[policy+key]
+	if a == nil {
+		a = &account{policy: policy, key: "usr=" + key, limit: l, fail: fail}
+		b.accounts[policy+key] = a
+	}
+	return a
+}
+
+// An account holds the units that one key was admitted in one leg.
 type account struct {
 	policy, key string
 	limit       algorithms.Limit
@@ -105,19 +126,10 @@ func (c claim) exceeds(other claim) bool {
 }
 
 // claims returns promises 1 and 2 for a key.
-func (a *account) claims(losses, instances int64) []claim {
-	admits := a.admits()
-	alone := a.limit.Burst() + (a.last.Load()-a.first.Load()+early)*a.limit.Requests()/a.limit.Window().Microseconds() + instances
-	if instances == 1 { // a whole limit keeps its windows
-		alone = max(alone, admits)
-	}
+func (a *account) claims(losses int64) []claim {
+	perWindow := (a.last.Load() - a.first.Load() + early) * a.limit.Requests() / a.limit.Window().Microseconds()
 	return []claim{
-		{"by Redis", a.shared.Load(), admits + losses*a.limit.Burst()},
-		{"locally", a.local.Load(), alone},
+		{"by Redis", a.shared.Load(), a.admits() + losses*a.limit.Burst()},
+		{"locally", a.local.Load(), a.limit.Burst() + perWindow + instances},
 	}
-}
-
-// together returns the sum of both, and a bound that it should seldom exceed.
-func (a *account) together(losses, instances int64) claim {
-	return claim{"together", a.shared.Load() + a.local.Load(), a.admits()*5/4 + losses*a.limit.Burst() + instances}
 }

@@ -13,11 +13,11 @@
 // limit or two per call, all failure modes, Return, Force, and callers that hang
 // up.
 //
-// The time of a topology has two acts. In "keeps", no trouble makes Redis lose
-// data. In "loses", any trouble may come. Trouble comes every 0.5 to 5 s, to
-// servers and to the network at the same time:
+// Each topology has two legs. In "keeps", no trouble makes Redis lose data. In
+// "loses", any trouble may come. Trouble comes every 0.5 to 5 s, to servers and to
+// the network at the same time:
 //
-//	stop, long stop      SIGSTOP, then SIGCONT; with replicas, a long stop may promote one
+//	stop                 SIGSTOP, then SIGCONT; a long stop may promote a replica
 //	kill                 SIGKILL, and a restart without data
 //	promote              SIGKILL of a master, until a replica has taken its place
 //	script flush, client kill, flush all
@@ -48,24 +48,19 @@
 //     take is decided by Redis.
 //  5. Every circuit closes within 3 s after the last trouble.
 //  6. Take and Force charge once. Some keys are used only once, with a limit whose
-//     window never rolls over. After an act without losses Redis holds, for each
+//     window never rolls over. After a leg without losses Redis holds, for each
 //     of them, exactly the charge that it reported, and never more than the
 //     cost. It also holds the units that an instance admitted while all its circuits
 //     were open, except the units in Stats.Fallback.Lost.
-//  7. After the trouble, a client that keeps to its limit is not denied. A client
-//     that waits for RetryAfter is admitted. A greedy client gets exactly the limit.
-//  8. After Close, goroutines, heap and connections are as before.
+//  7. After the trouble, a greedy client gets exactly the limit.
 //
-// algorithms/shared/OUTAGES.md derives 1 and 2. When all instances lose Redis at
-// once, the units of 2 replace units of 1, because the instances report them to
-// Redis. When instances lose Redis at different moments, both may add up. The
-// column "beyond" counts the keys that were admitted more than 1.25 (B + R T/W) +
-// k B + N in all. No promise forbids that.
+// algorithms/shared/OUTAGES.md derives 1 and 2. When instances lose Redis at
+// different moments, both may add up.
 //
 // # How to read the output
 //
 // A line names a trouble that has ended and how long it lasted. A line that
-// begins with BROKEN names a broken promise. The table has a line per act:
+// begins with BROKEN names a broken promise. The table has a line per leg:
 //
 //	losses            how often data was lost; more than was planned on a slow machine
 //	trips             how often circuits opened
@@ -75,10 +70,8 @@
 //	lost              units whose report got no reply
 //	audited           keys of promise 6
 //	fullest           the key nearest to its bound of promise 1 or 2: units of bound
-//	beyond, together  keys above the sum that is explained above, and the nearest to it
 //	closed in         how long circuits took to close
 //	slowest, net      the longest call, with and without stalls of the machine
-//	stalls, longest   times in which a goroutine that sleeps for 1 ms did not run for 2 ms
 //
 // The exit code is 1 if a promise was broken. The last line then has the command
 // that repeats the run: the same seed gives the same trouble and the same calls,

@@ -1,4 +1,4 @@
-// The counts of an act, and whether they keep the promises.
+// Whether the counts of a leg keep the promises.
 //
 // Promise 5. An open circuit probes every second, and its client may need a
 // second to dial. So it closes at most three seconds after the last trouble.
@@ -6,9 +6,14 @@
 package main
 
 import (
+	"context"
+	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
+
+	"github.com/penstock-go/penstock/algorithms"
 )
 
 const (
@@ -38,12 +43,9 @@ func (l *leg) awaitClosed() (slowest time.Duration) {
 	for i, in := range l.instances {
 		all.Go(func() { // at once, because a circuit may open again meanwhile
 			var closed bool
-			if took[i], closed = recovery(func() int { return in.limiter.Stats().Fallback.Open }); !closed {
-				l.broken("a circuit is open %v after the last trouble", took[i])
-				return
-			}
-			if net := took[i] - l.waits.stalledBetween(end, end.Add(took[i])); net > closesWithin {
-				l.broken("a circuit took %v to close after the last trouble, and %v without the machine's stalls; want %v", took[i], net, closesWithin)
+			took[i], closed = recovery(func() int { return in.limiter.Stats().Fallback.Open })
+			if net := l.waits.net(span{from: end, to: end.Add(took[i])}); !closed || net > closesWithin {
+				l.broken("a circuit closed %v after the last trouble: %t; %v without the machine's stalls, want %v", took[i], closed, net, closesWithin)
 			}
 		})
 	}
@@ -63,68 +65,87 @@ func (l *leg) awaitTold() {
 	l.broken("%d keys are not handed back and %d circuits are open %v after the last call", l.tally().owed, l.tally().open, within)
 }
 
+// judgeWaits checks promise 3.
 func (l *leg) judgeWaits() lateness {
 	waits := l.waits.judge()
 	for _, call := range waits.over {
 		l.broken("a call of %d slots took %v, more than %v even without the machine's stalls",
-			call.parts, call.length(), time.Duration(call.parts)*deadline+grace)
+			call.slots, call.length(), time.Duration(call.slots)*deadline+grace)
 	}
 	return waits
 }
 
-// judgeBooks checks promises 1 and 2.
-func (l *leg) judgeBooks(b *books, r *row) {
-	instances := int64(len(l.instances))
-	for _, a := range b.used() {
-		for _, c := range a.claims(r.losses, instances) {
+// judgeBooks checks promises 1 and 2. It returns the claim that is nearest to its bound.
+func (l *leg) judgeBooks() (fullest claim) {
+	for _, a := range l.books.accounts {
+		if a.first.Load() == 0 {
+			continue // it was admitted nothing
+		}
+		for _, c := range a.claims(l.losses.Load()) {
 			if c.got > c.most {
 				l.broken("admitted too much: %s %q of %v, %v: %v, in %.1f s with %d losses of data", a.policy, a.key, a.limit, a.fail,
-					c, float64(a.last.Load()-a.first.Load())/1e6, r.losses)
+					c, float64(a.last.Load()-a.first.Load())/1e6, l.losses.Load())
 			}
-			if c.exceeds(r.fullest) {
-				r.fullest = c
+			if c.exceeds(fullest) {
+				fullest = c
 			}
-		}
-		c := a.together(r.losses, instances)
-		if c.got > c.most {
-			r.beyond++
-		}
-		if c.exceeds(r.together) {
-			r.together = c
 		}
 	}
+	return fullest
+}
+
+const (
+	greedy   = 300 // units of the limit of a greedy client, which asks for twice as many
+	attempts = 10  // to ask at a time in which Redis makes all decisions: the machine may be slower than the deadline
+)
+
+// judgeGreedy checks promise 7: a client asks all instances at once.
+func (l *leg) judgeGreedy() {
+	limit := algorithms.FixedWindow(greedy, 365*24*time.Hour)
+	for n := range attempts {
+		var all sync.WaitGroup
+		var admitted, elsewhere atomic.Int64
+		for i := range callers {
+			in := l.instances[i%len(l.instances)]
+			all.Go(func() {
+				for range 2 * greedy / callers {
+					d, err := algorithms.Allow(context.Background(), in.limiter, fmt.Sprint("usr=greedy", n), limit)
+					if err != nil || d.Source != algorithms.Shared {
+						elsewhere.Add(1)
+					} else if d.Allowed {
+						admitted.Add(1)
+					}
+				}
+			})
+		}
+		all.Wait()
+		if elsewhere.Load() == 0 {
+			if admitted.Load() != greedy {
+				l.broken("a greedy client was admitted %d times, want %d", admitted.Load(), greedy)
+			}
+			return
+		}
+		time.Sleep(steadyPause)
+	}
+	l.broken("Redis did not make all decisions in any of %d trials after the trouble", attempts)
 }
 
 // A tally is the sum of the limiters' statistics.
 type tally struct {
-	shared, local, passed, refused, trips, handedBack, lost uint64
-	owed, open                                              int
+	local, passed, trips, handedBack, lost uint64
+	owed, open                             int
 }
 
 func (l *leg) tally() (t tally) {
 	for _, in := range l.instances {
-		s := in.limiter.Stats()
-		t.shared += s.Redis.Checks
-		t.local += s.Fallback.Local
-		t.passed += s.Fallback.Passed
-		t.refused += s.Fallback.Refused
-		t.trips += s.Fallback.Trips
-		t.handedBack += s.Fallback.HandedBack
-		t.lost += s.Fallback.Lost
-		t.owed += s.Fallback.Owed
-		t.open += s.Fallback.Open
+		s := in.limiter.Stats().Fallback
+		t.local += s.Local
+		t.passed += s.Passed
+		t.trips += s.Trips
+		t.handedBack += s.HandedBack
+		t.lost += s.Lost
+		t.owed += s.Owed
+		t.open += s.Open
 	}
-	return t
-}
-
-// since returns the counts since an earlier tally.
-func (t tally) since(before tally) tally {
-	t.shared -= before.shared
-	t.local -= before.local
-	t.passed -= before.passed
-	t.refused -= before.refused
-	t.trips -= before.trips
-	t.handedBack -= before.handedBack
-	t.lost -= before.lost
 	return t
 }

@@ -8,41 +8,50 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
 )
 
 const (
-	callers   = 48
-	thinkTime = 20 * time.Millisecond // longest pause of a caller between two calls
-	maxCost   = 3
+	callers    = 48
+	thinkTime  = 20 * time.Millisecond // longest pause of a caller between two calls
+	maxCost    = 3
+	coldKeys   = 2_000
+	generation = 3 * time.Second // one generation of slow keys after the other is hot
 )
 
-// A load is the callers of one act.
-type load struct {
-	leg   *leg
-	books *books
+var (
+	// fastLimits refill within a leg, and keys with slowLimits hardly do.
+	fastLimits = []algorithms.Limit{
+		algorithms.TokenBucket(40, time.Second).WithBurst(20),
+		algorithms.TokenBucket(300, time.Minute).WithBurst(60),
+		algorithms.LeakyBucket(40, time.Second).WithBurst(20),
+		algorithms.SlidingWindowCounter(80, 2*time.Second),
+		algorithms.SlidingWindowLog(60, 2*time.Second),
+		algorithms.FixedWindow(80, 2*time.Second),
+	}
+	slowLimits = []algorithms.Limit{
+		algorithms.TokenBucket(60, time.Hour),
+		algorithms.LeakyBucket(60, time.Hour),
+		algorithms.SlidingWindowCounter(60, time.Hour),
+		algorithms.SlidingWindowLog(60, time.Hour),
+		algorithms.FixedWindow(60, time.Hour),
+	}
+	totalLimit = algorithms.TokenBucket(2_000, time.Minute).WithBurst(100)
+	coldLimit  = algorithms.TokenBucket(5, time.Second)
+	openLimit  = algorithms.TokenBucket(20, time.Second)
+)
 
-	calls, refused, hungUp atomic.Int64
-
-	mu    sync.Mutex
-	onces []*once
-}
-
-// run runs the callers until ctx ends.
-func (l *load) run(ctx context.Context, seed uint64) {
+// work runs the callers until ctx ends.
+func (l *leg) work(ctx context.Context) {
 	var all sync.WaitGroup
 	for i := range callers {
-		c := &caller{load: l, id: i, in: l.leg.instances[i%len(l.leg.instances)], random: rand.New(rand.NewPCG(seed, uint64(i)))}
+		c := &caller{leg: l, id: i, in: l.instances[i%len(l.instances)], random: rand.New(rand.NewPCG(l.seed, uint64(i)))}
 		all.Go(func() {
 			for pause(ctx, between(c.random, 0, thinkTime)) {
 				c.call()
 			}
-			l.mu.Lock()
-			defer l.mu.Unlock()
-			l.onces = append(l.onces, c.onces...)
 		})
 	}
 	all.Wait()
@@ -50,34 +59,38 @@ func (l *load) run(ctx context.Context, seed uint64) {
 
 // A caller makes one call after the other.
 type caller struct {
-	*load
+	*leg
 	id     int
 	in     *instance
 	random *rand.Rand
-	onces  []*once
 }
 
 func (c *caller) call() {
-	b := c.books
-	hot := c.random.IntN(len(b.fast))
+	hot := c.random.IntN(len(fastLimits))
+	other := (hot + 1 + c.random.IntN(len(fastLimits)-1)) % len(fastLimits)
+	fast := func(i int) *account { return c.books.of("hot", fmt.Sprint(i), fastLimits[i], algorithms.FailLocal) }
+	total := func(i int) *account {
+		return c.books.of("total", fmt.Sprint(i, "|all"), totalLimit, algorithms.FailLocal)
+	}
 	switch p := c.random.IntN(100); {
 	case p < 25:
-		c.take(b.fast[hot])
+		c.take(fast(hot))
 	case p < 42:
-		c.take(b.newborn(c.random))
+		slow := c.random.IntN(len(slowLimits))
+		key := fmt.Sprint("slow", slow, "-", time.Since(c.books.begin)/generation)
+		c.take(c.books.of("hot", key, slowLimits[slow], algorithms.FailLocal))
 	case p < 47:
-		c.take(b.cold[c.random.IntN(len(b.cold))])
+		c.take(c.books.of("cold", fmt.Sprint("cold", c.random.IntN(coldKeys)), coldLimit, algorithms.FailLocal))
 	case p < 57:
-		c.take(b.fast[hot], b.total[hot])
+		c.take(fast(hot), total(hot))
 	case p < 62:
-		other := (hot + 1 + c.random.IntN(len(b.fast)-1)) % len(b.fast)
-		c.take(b.fast[hot], b.total[other]) // another principal, so another slot
+		c.take(fast(hot), total(other)) // another principal, so another slot
 	case p < 72:
-		c.take(b.closed[hot])
+		c.take(c.books.of("closed", fmt.Sprint(hot), fastLimits[hot], algorithms.FailClosed))
 	case p < 75:
-		c.take(b.open)
+		c.take(c.books.of("open", "open", openLimit, algorithms.FailOpen))
 	case p < 79:
-		c.hangUp(b.fast[hot])
+		c.hangUp(fast(hot))
 	default:
 		c.once()
 	}
@@ -112,14 +125,12 @@ func (c *caller) hangUp(a *account) {
 	defer cancel()
 	checks := []algorithms.Check{a.check(1)}
 	asked := time.Now()
-	err := c.in.limiter.Allow(ctx, checks)
-	c.leg.waits.note(asked, time.Now(), 1)
-	c.calls.Add(1)
+	err := c.timed(ctx, checks)
 	switch {
 	case err == nil && algorithms.Allowed(checks):
 		a.admit(&checks[0], asked)
 	case err != nil && ctx.Err() == nil:
-		c.leg.broken("%v: got error %v although the caller did not hang up", describe(checks), err)
+		c.broken("%v: got error %v although the caller did not hang up", describe(checks), err)
 	case err != nil:
 		c.hungUp.Add(1)
 	}
@@ -127,29 +138,31 @@ func (c *caller) hangUp(a *account) {
 
 // ask makes a call, checks promise 4, and reports whether the call was decided.
 func (c *caller) ask(checks []algorithms.Check) bool {
-	asked := time.Now()
-	err := c.in.limiter.Allow(context.Background(), checks)
-	c.leg.waits.note(asked, time.Now(), parts(checks))
-	c.calls.Add(1)
+	err := c.timed(context.Background(), checks)
 	first := &checks[0]
 	switch {
 	case err == nil && first.Fail == algorithms.FailClosed && first.Op == algorithms.Take && first.Decision.Source != algorithms.Shared:
-		c.leg.broken("%v was decided: %v", describe(checks), first.Decision.Source)
+		c.broken("%v was decided: %v", describe(checks), first.Decision.Source)
 	case err == nil:
 		return true
 	case first.Fail != algorithms.FailClosed || !errors.Is(err, algorithms.ErrUnavailable):
-		c.leg.broken("%v: got error %v", describe(checks), err)
+		c.broken("%v: got error %v", describe(checks), err)
 	}
 	c.refused.Add(1)
 	return false
 }
 
-// parts returns how many round trips a call takes at most.
-func parts(checks []algorithms.Check) int {
+// timed makes a call, and notes how long it took.
+func (c *caller) timed(ctx context.Context, checks []algorithms.Check) error {
+	slots := 1 // of a Cluster
 	if len(checks) > 1 && checks[0].Key+"|all" != checks[1].Key {
-		return 2
+		slots = 2
 	}
-	return 1
+	asked := time.Now()
+	err := c.in.limiter.Allow(ctx, checks)
+	c.waits.note(asked, time.Now(), slots)
+	c.calls.Add(1)
+	return err
 }
 
 func describe(checks []algorithms.Check) string {

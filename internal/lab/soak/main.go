@@ -1,115 +1,60 @@
-// The command line, and the run of all topologies.
+// The command line, and the run of all legs.
 
 package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"os"
 	"os/signal"
 	"time"
 
-	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/logging"
 )
 
-const (
-	exitFailed = 1 // a promise was broken, or the machinery failed
-	exitUsage  = 2
-
-	// A leg lasts at least minLeg, so that each act has several kinds of trouble. A
-	// long soak has legs of at most maxLeg.
-	minLeg = 15 * time.Second
-	maxLeg = time.Minute
-
-	seedsOfLeg = 10 // at least one per act
-)
-
-type options struct {
-	lasts     time.Duration
-	seed      uint64
-	instances int
-	only      string
-}
+// maxLeg is the length of a leg at most. A longer soak has more legs.
+const maxLeg = time.Minute
 
 func main() {
+	lasts := flag.Duration("for", 10*time.Minute, "total `time` of the trouble")
+	seed := flag.Uint64("seed", rand.Uint64N(1_000_000), "`seed` of the trouble and of the calls, otherwise random")
+	only := flag.String("only", "", "only this `topology`: standalone, sentinel or cluster; otherwise all")
+	flag.Parse()
+	possible := topologies(*only)
+	if len(possible) == 0 || *lasts <= 0 || flag.NArg() > 0 {
+		flag.Usage()
+		os.Exit(2)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
-	stop()
-	os.Exit(code)
-}
-
-// run soaks, and returns the exit code.
-func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	o, err := parse(args, stderr)
-	if errors.Is(err, flag.ErrHelp) {
-		return 0
-	}
-	if err != nil {
-		fmt.Fprintf(stderr, "soak: %v\n", err)
-		return exitUsage
-	}
-	redis.SetLogger(&logging.VoidLogger{}) // it would log every trouble
-	r := &report{out: stdout, start: time.Now()}
-	err = soak(ctx, o, r)
+	defer stop()
+	logging.Disable() // go-redis would log every trouble
+	r := &report{out: os.Stdout, start: time.Now()}
+	err := soak(ctx, possible, *lasts, *seed, r)
 	r.summary()
 	if err != nil {
-		fmt.Fprintf(stderr, "soak: %v\n", err)
+		fmt.Fprintf(os.Stderr, "soak: %v\n", err)
 	}
 	if err != nil || r.broken > 0 {
-		fmt.Fprintf(stderr, "soak: repeat with: go -C internal/lab run ./soak %v\n", o)
-		return exitFailed
+		fmt.Fprintf(os.Stderr, "soak: repeat with: go -C internal/lab run ./soak -for %v -seed %d -only %q\n", *lasts, *seed, *only)
+		os.Exit(1)
 	}
-	return 0
-}
-
-func parse(args []string, stderr io.Writer) (options, error) {
-	var o options
-	flags := flag.NewFlagSet("soak", flag.ContinueOnError)
-	flags.SetOutput(stderr)
-	flags.DurationVar(&o.lasts, "for", 10*time.Minute, "total `time` of the trouble")
-	flags.Uint64Var(&o.seed, "seed", rand.Uint64N(1_000_000), "`seed` of the trouble and of the calls, otherwise random")
-	flags.IntVar(&o.instances, "instances", 4, "`number` of instances that share the limits")
-	flags.StringVar(&o.only, "only", "", "only this `topology`: standalone, sentinel or cluster; otherwise all")
-	if err := flags.Parse(args); err != nil {
-		return o, err
-	}
-	if o.instances < 1 || o.lasts <= 0 || flags.NArg() > 0 {
-		return o, errors.New("want -instances of at least 1, a positive -for, and no arguments")
-	}
-	if len(o.topologies()) == 0 {
-		return o, fmt.Errorf("-only %q is not a topology: want standalone, sentinel or cluster", o.only)
-	}
-	return o, nil
-}
-
-func (o options) String() string {
-	text := fmt.Sprintf("-for %v -seed %d -instances %d", o.lasts, o.seed, o.instances)
-	if o.only != "" {
-		text += " -only " + o.only
-	}
-	return text
 }
 
 // soak goes through the topologies, one leg after the other.
-func soak(ctx context.Context, o options, r *report) error {
-	r.say("", "%v", o)
-	possible := o.topologies()
-	legs := max(1, int(o.lasts/minLeg))
-	if legs >= len(possible) {
-		legs = max(len(possible), int((o.lasts+maxLeg-1)/maxLeg))
-	}
-	for i := range legs {
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		l := &leg{report: r, kind: possible[i%len(possible)]}
-		if err := l.run(ctx, o.instances, o.lasts/time.Duration(legs), o.seed+uint64(i)*seedsOfLeg); err != nil {
-			return fmt.Errorf("%s: %w", l.kind.name, err)
+func soak(ctx context.Context, possible []kind, lasts time.Duration, seed uint64, r *report) error {
+	rounds := max(1, int(lasts/(2*maxLeg*time.Duration(len(possible)))))
+	length := lasts / time.Duration(rounds*2*len(possible))
+	for range rounds {
+		for _, k := range possible {
+			for _, loses := range []bool{false, true} {
+				l := &leg{report: r, name: k.name, loses: loses, seed: seed}
+				if err := l.run(ctx, k.start, length); err != nil {
+					return fmt.Errorf("%s: %w", l, err)
+				}
+				seed++
+			}
 		}
 	}
 	return nil

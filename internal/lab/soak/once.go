@@ -5,8 +5,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
@@ -36,15 +34,17 @@ var onceLimit = algorithms.FixedWindow(1_000, 365*24*time.Hour)
 const oncePolicy = "once"
 
 func (c *caller) once() {
-	o := &once{key: fmt.Sprintf("usr=%s-%d-%d", c.books.act, c.id, len(c.onces)), cost: 1 + c.random.Int64N(maxCost)}
-	c.onces = append(c.onces, o)
+	o := &once{key: fmt.Sprintf("usr=once%d-%d", c.id, c.random.Uint64()), cost: 1 + c.random.Int64N(maxCost)}
+	c.books.mu.Lock()
+	c.books.onces = append(c.books.onces, o)
+	c.books.mu.Unlock()
 	checks := []algorithms.Check{{Policy: oncePolicy, Key: o.key, Limit: onceLimit, Cost: o.cost}}
 	if c.random.IntN(5) == 0 {
 		checks[0].Op = algorithms.Force
 	}
 	o.taken = c.watch(checks)
 	if !checks[0].Decision.Allowed {
-		c.leg.broken("%v was denied the first time", describe(checks))
+		c.broken("%v was denied the first time", describe(checks))
 	}
 	if checks[0].Op == algorithms.Force || o.taken != surely || c.random.IntN(4) > 0 {
 		return
@@ -64,7 +64,7 @@ func (c *caller) watch(checks []algorithms.Check) outcome {
 	switch {
 	case checks[0].Decision.Source == algorithms.Shared:
 		return surely
-	case before.Open == c.leg.topology.circuits && after.Open == before.Open && before.Trips == after.Trips:
+	case before.Open == c.topology.circuits && after.Open == before.Open && before.Trips == after.Trips:
 		return owed
 	default:
 		return perhaps
@@ -88,7 +88,7 @@ func (o *once) bounds() (least, most int64) {
 // audit asks Redis how many units it holds for every key. Units that were admitted
 // while all circuits were open must be there, except the units that were lost on
 // the way.
-func (l *leg) audit(onces []*once, lost uint64) error {
+func (l *leg) audit(lost uint64) error {
 	client := l.topology.client(nil)
 	defer client.Close()
 	redis, err := shared.New(client, &shared.Options{Deadline: 10 * time.Second})
@@ -96,28 +96,16 @@ func (l *leg) audit(onces []*once, lost uint64) error {
 		return err
 	}
 	defer redis.Close()
-	var all sync.WaitGroup
-	var next, untold atomic.Int64
-	var failed atomic.Pointer[error]
-	for range callers {
-		all.Go(func() {
-			for i := next.Add(1) - 1; i < int64(len(onces)); i = next.Add(1) - 1 {
-				o := onces[i]
-				checks := []algorithms.Check{{Policy: oncePolicy, Key: o.key, Limit: onceLimit}}
-				if err := redis.Allow(context.Background(), checks); err != nil {
-					failed.Store(&err)
-					return
-				}
-				untold.Add(l.compare(o, onceLimit.Burst()-checks[0].Decision.Remaining))
-			}
-		})
+	missing := int64(0)
+	for _, o := range l.books.onces {
+		checks := []algorithms.Check{{Policy: oncePolicy, Key: o.key, Limit: onceLimit}}
+		if err := redis.Allow(context.Background(), checks); err != nil {
+			return err
+		}
+		missing += l.compare(o, onceLimit.Burst()-checks[0].Decision.Remaining)
 	}
-	all.Wait()
-	if err := failed.Load(); err != nil {
-		return *err
-	}
-	if n := untold.Load(); n > int64(lost) {
-		l.broken("not handed back: %d units that were admitted while all circuits were open; want at most the %d that were lost on the way", n, lost)
+	if missing > int64(lost) {
+		l.broken("not handed back: %d units that were admitted while all circuits were open; want at most the %d that were lost on the way", missing, lost)
 	}
 	return nil
 }

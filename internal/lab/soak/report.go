@@ -16,68 +16,52 @@ type report struct {
 	out   io.Writer
 	start time.Time
 
+	rows []row
+
 	mu     sync.Mutex
 	broken int
-	rows   []row
 }
 
-// A row is the summary of an act.
+// A row is the summary of a leg.
 type row struct {
-	topology, act          string
-	events, losses         int64
-	calls, refused, hungUp int64
-	once                   int // keys that were audited
-	closedAfter            time.Duration
-	lateness               lateness
-	fullest, together      claim // nearest to their bounds
-	beyond                 int   // keys above the bound of together
-	tally                  tally
+	*leg
+	tally
+	audited  int // keys
+	closedIn time.Duration
+	lateness lateness
+	fullest  claim // nearest to its bound
 }
 
 // say prints a line.
-func (r *report) say(topology, format string, args ...any) {
+func (r *report) say(leg, format string, args ...any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.print(topology, format, args...)
+	r.print(leg, format, args...)
 }
 
 // fail notes a promise that was broken.
-func (r *report) fail(topology, format string, args ...any) {
+func (r *report) fail(leg, format string, args ...any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.broken++; r.broken <= maxPrinted {
-		r.print(topology, "BROKEN "+format, args...)
+		r.print(leg, "BROKEN "+format, args...)
 	}
 }
 
 // print requires mu.
-func (r *report) print(topology, format string, args ...any) {
-	fmt.Fprintf(r.out, "%7.1f s  %-10s  %s\n", time.Since(r.start).Seconds(), topology, fmt.Sprintf(format, args...))
+func (r *report) print(leg, format string, args ...any) {
+	fmt.Fprintf(r.out, "%7.1f s  %-16s  %s\n", time.Since(r.start).Seconds(), leg, fmt.Sprintf(format, args...))
 }
 
-func (r *report) add(row row) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.rows = append(r.rows, row)
-}
-
-// summary prints a table with a line per act.
+// summary prints a table with a line per leg.
 func (r *report) summary() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	table := tabwriter.NewWriter(r.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "\ntopology\tact\tevents\tlosses\ttrips\tcalls\tlocal\tpassed\trefused\thung up\thanded back\tlost\taudited"+
-		"\tfullest\tbeyond\ttogether\tclosed in\tslowest\tnet\tstalls\tlongest")
-	for i := range r.rows {
-		w := &r.rows[i]
-		t := &w.tally
-		fmt.Fprintf(table, "%s\t%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%v\t%d\t%v\t%s\t%s\t%s\t%s\t%s\n",
-			w.topology, w.act, w.events, w.losses, t.trips, w.calls, t.local, t.passed, w.refused, w.hungUp, t.handedBack, t.lost, w.once,
-			w.fullest, w.beyond, w.together, millis(w.closedAfter), millis(w.lateness.slowest), millis(w.lateness.net),
-			millis(w.lateness.stalls), millis(w.lateness.longest))
+	fmt.Fprintln(table, "\nleg\tevents\tlosses\ttrips\tcalls\tlocal\tpassed\trefused\thung up\thanded back\tlost\taudited\tfullest\tclosed in\tslowest\tnet")
+	for _, w := range r.rows {
+		fmt.Fprintf(table, "%v\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%v\t%d ms\t%d ms\t%d ms\n",
+			w.leg, w.events.Load(), w.losses.Load(), w.trips, w.calls.Load(), w.local, w.passed, w.refused.Load(), w.hungUp.Load(), w.handedBack,
+			w.lost, w.audited, w.fullest, w.closedIn.Milliseconds(), w.lateness.slowest.Milliseconds(), w.lateness.net.Milliseconds())
 	}
 	_ = table.Flush()
 	fmt.Fprintf(r.out, "\n%d promises broken\n", r.broken)
 }
-
-func millis(d time.Duration) string { return fmt.Sprint(d.Milliseconds(), " ms") }

@@ -2,11 +2,8 @@ package main
 
 import (
 	"context"
-	"fmt"
-	"math/rand/v2"
 	"net"
 	"slices"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -28,9 +25,9 @@ type topology struct {
 	client func(dialer) redis.UniversalClient
 	// ready waits until all servers serve, and every master has its replica.
 	ready func()
-	// promote calls kill, which ends a master, and waits until the replica has
-	// taken its place. It is nil if there are no replicas.
-	promote func(master *redistest.Server, kill func())
+	// promote kills a master, and waits until the replica has taken its place. It is
+	// nil if there are no replicas.
+	promote func(master *redistest.Server)
 }
 
 // A kind of topology has a name, and can be started.
@@ -39,10 +36,10 @@ type kind struct {
 	start func(*nottest.Owner) *topology
 }
 
-// topologies returns the topologies that a soak goes through.
-func (o options) topologies() (kinds []kind) {
+// topologies returns the topologies that a soak goes through: one, or all.
+func topologies(only string) (kinds []kind) {
 	for _, k := range []kind{{"standalone", standalone}, {"sentinel", sentinel}, {"cluster", cluster}} {
-		if o.only == "" || o.only == k.name {
+		if only == "" || only == k.name {
 			kinds = append(kinds, k)
 		}
 	}
@@ -73,9 +70,9 @@ func sentinel(owner *nottest.Owner) *topology {
 			})
 		},
 		ready: s.WaitReady,
-		promote: func(_ *redistest.Server, kill func()) {
+		promote: func(master *redistest.Server) {
 			replica := s.Replica()
-			kill()
+			master.Kill()
 			s.WaitPromoted(replica)
 		},
 	}
@@ -96,18 +93,15 @@ func cluster(owner *nottest.Owner) *topology {
 			return redis.NewClusterClient(&redis.ClusterOptions{Addrs: c.Addrs(), Dialer: dial})
 		},
 		ready: c.WaitReady,
-		promote: func(master *redistest.Server, kill func()) {
+		promote: func(master *redistest.Server) {
 			replica := c.Replica(master)
-			kill()
+			master.Kill()
 			c.WaitPromoted(replica)
 		},
 	}
 }
 
 const clusterSlots = 16384
-
-// failsOver reports whether a replica takes the place of a silent master.
-func (t *topology) failsOver() bool { return t.promote != nil }
 
 // places returns the addresses of the masters, sorted.
 func (t *topology) places() (addrs []string) {
@@ -116,22 +110,4 @@ func (t *topology) places() (addrs []string) {
 	}
 	slices.Sort(addrs)
 	return addrs
-}
-
-// oneMaster returns a random master.
-func (t *topology) oneMaster(random *rand.Rand) *redistest.Server {
-	masters := t.masters()
-	return masters[random.IntN(len(masters))]
-}
-
-// order sends a command to the given servers, without a proxy.
-func order(servers []*redistest.Server, args ...any) error {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	defer cancel()
-	for _, s := range servers {
-		if err := s.Client().Do(ctx, args...).Err(); err != nil {
-			return fmt.Errorf("%v on %s: %w", args, s.Addr(), err)
-		}
-	}
-	return nil
 }

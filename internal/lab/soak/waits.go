@@ -26,12 +26,12 @@ const (
 type waits struct {
 	mu     sync.Mutex
 	stalls []span // in order
-	late   []span // calls since the last judgement
+	late   []span
 }
 
 type span struct {
 	from, to time.Time
-	parts    int // of a call: its round trips, one after the other
+	slots    int // of a call: its round trips, one after the other
 }
 
 func (s span) length() time.Duration { return s.to.Sub(s.from) }
@@ -50,62 +50,47 @@ func (w *waits) watch(ctx context.Context) {
 	}
 }
 
-// note records a call of so many round trips, one after the other.
-func (w *waits) note(from, to time.Time, parts int) {
-	d := to.Sub(from)
-	if d <= deadline {
-		return
+// note records a call.
+func (w *waits) note(from, to time.Time, slots int) {
+	if to.Sub(from) > deadline {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.late = append(w.late, span{from, to, slots})
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.late = append(w.late, span{from, to, parts})
 }
 
-// A lateness sums up the calls and stalls between two judgements.
+// net returns the length of a time without the stalls that overlap it.
+func (w *waits) net(s span) time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	net := s.length()
+	for _, stall := range w.stalls {
+		from, to := stall.from, stall.to
+		if from.Before(s.from) {
+			from = s.from
+		}
+		if to.After(s.to) {
+			to = s.to
+		}
+		net -= max(0, to.Sub(from))
+	}
+	return net
+}
+
+// A lateness sums up the calls of a leg.
 type lateness struct {
-	slowest, net    time.Duration // the longest call, with and without stalls
-	over            []span        // calls that took too long even without stalls
-	stalls, longest time.Duration // the sum of all stalls, and the longest
+	slowest, net time.Duration // the longest call, with and without stalls
+	over         []span        // calls that took too long even without stalls
 }
 
-// judge judges the calls since the last judgement.
+// judge judges the calls. Call it when no caller is left.
 func (w *waits) judge() (l lateness) {
-	time.Sleep(10 * tick) // so that a present stall is recorded
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, s := range w.stalls {
-		l.stalls += s.length()
-		l.longest = max(l.longest, s.length())
-	}
 	for _, call := range w.late {
-		net := call.length() - w.stalled(call)
+		net := w.net(call)
 		l.slowest, l.net = max(l.slowest, call.length()), max(l.net, net)
-		if net > time.Duration(call.parts)*deadline+grace {
+		if net > time.Duration(call.slots)*deadline+grace {
 			l.over = append(l.over, call)
 		}
 	}
-	w.stalls, w.late = nil, nil
 	return l
-}
-
-// stalled returns how much of a call was stalled. It requires mu.
-func (w *waits) stalled(call span) (d time.Duration) {
-	for _, s := range w.stalls {
-		from, to := s.from, s.to
-		if from.Before(call.from) {
-			from = call.from
-		}
-		if to.After(call.to) {
-			to = call.to
-		}
-		d += max(0, to.Sub(from))
-	}
-	return d
-}
-
-// stalledBetween returns how much of a time was stalled.
-func (w *waits) stalledBetween(from, to time.Time) time.Duration {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.stalled(span{from: from, to: to})
 }
