@@ -22,7 +22,7 @@ func aheadMeasures() (all []measure) {
 			figures: []figure{checksPerSecond, p50, p99, serverCPU},
 			contestants: []contestant{
 				{us, loaded(onRedisAhead)},
-				{"penstock without Ahead", loaded(onRedis(algorithms.TokenBucket))},
+				{"penstock without Ahead", loaded(onRedis)},
 				{"redis_rate", loaded(redisRate())},
 				{"rueidis", loaded(viaRueidis)},
 			},
@@ -35,7 +35,7 @@ func aheadMeasures() (all []measure) {
 // onRedisAhead counts in Redis, ahead of it where a client is far from its limit. It returns when the limiter is certain
 // how many instances there are, which takes ten seconds.
 func onRedisAhead(ctx context.Context, s *stage, q quota) (func() take, error) {
-	limiter, err := newShared(s, s.client(), shared.Options{Ahead: 25})
+	limiter, err := newShared(s, shared.Options{Ahead: 25})
 	if err != nil {
 		return nil, err
 	}
@@ -48,5 +48,5 @@ func onRedisAhead(ctx context.Context, s *stage, q quota) (func() take, error) {
 			return nil, errors.New("nothing was admitted ahead")
 		}
 	}
-	return takesOf(s, limiter, limit, algorithms.Shared), nil
+	return takesOf(limiter, limit), nil
 }

@@ -1,12 +1,45 @@
-// How many checks, and how fast, if so many callers count in Redis over a network?
+// All measures, and the largest of them: how many checks, and how fast, if so many callers count in Redis over a network?
 
 package main
 
 import (
 	"fmt"
-
-	"github.com/penstock-go/penstock/algorithms"
+	"slices"
+	"time"
 )
+
+// These quotas admit every check of a measure, so that every contestant writes. That
+// costs more than a denial.
+var (
+	perMinute = quota{1_000, time.Minute}     // for many keys
+	perSecond = quota{1_000_000, time.Second} // for one key
+	// perDay refills nothing while keys are counted, so that none expires.
+	perDay = quota{100, 24 * time.Hour}
+)
+
+const (
+	second  = time.Second
+	instant = 300 * time.Millisecond // long enough for checks of 100 ns
+
+	// closeTimes is how many rounds take the place of one where contestants differ by less than rounds do.
+	closeTimes = 2
+)
+
+var measures = slices.Concat(
+	curve(), aheadMeasures(), []measure{policyMeasure, hotMeasure, memoryMeasure}, keyMeasures, []measure{middlewareMeasure})
+
+var hotMeasure = measure{
+	name:    "redis-hot",
+	title:   "Redis on this machine, token bucket, 64 callers, one key",
+	plan:    plan{callers: 64, keys: 1, quota: perSecond, lasts: second, sampled: true, onServer: true},
+	figures: []figure{checksPerSecond, p99, serverCPU},
+	contestants: []contestant{
+		{us, loaded(onRedis)},
+		{"redis_rate", loaded(redisRate())},
+		{"rueidis", loaded(viaRueidis)},
+		{"ulule/limiter", loaded(ululeRedis)},
+	},
+}
 
 // quickCallers is the only point of the curves in a quick run.
 const quickCallers = 64
@@ -26,7 +59,7 @@ func curve() (points []measure) {
 				times:   1,
 				figures: []figure{checksPerSecond, p50, p99},
 				contestants: []contestant{
-					{us, loaded(onRedis(algorithms.TokenBucket))},
+					{us, loaded(onRedis)},
 					{"redis_rate", loaded(redisRate())},
 					{"redis_rate, 256 connections", loaded(redisRate(pooled))},
 					{"rueidis", loaded(viaRueidis)},

@@ -7,8 +7,6 @@ import (
 	"errors"
 	"runtime"
 	"time"
-
-	"github.com/penstock-go/penstock/algorithms"
 )
 
 var keyMeasures = []measure{{
@@ -18,7 +16,7 @@ var keyMeasures = []measure{{
 	once:    true,
 	figures: []figure{bytesPerKey},
 	contestants: []contestant{
-		{us, stored(onRedis(algorithms.TokenBucket))},
+		{us, stored(onRedis)},
 		{"redis_rate", stored(redisRate())},
 		{"rueidis", stored(viaRueidis)},
 		{"ulule/limiter", stored(ululeRedis)},

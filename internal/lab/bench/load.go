@@ -140,7 +140,6 @@ func (l *load) measure(ctx context.Context, s *stage) (sample, error) {
 		allocations:   math.Floor(float64(after.mallocs-before.mallocs) / n),
 		bytesPerCheck: float64(after.bytes-before.bytes) / n,
 		serverCPU:     (after.server - before.server) / n,
-		commands:      max(0, after.commands-before.commands-usageCommands) / n,
 	}
 	l.quantiles(got)
 	return got, ctx.Err()

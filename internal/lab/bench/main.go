@@ -4,99 +4,57 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strings"
 	"time"
 )
 
-const (
-	exitFailed = 1 // a contestant failed, or a quick run found too many allocations
-	exitUsage  = 2
-
-	defaultRounds = 5
-)
+const defaultRounds = 5
 
 // options are the flags of the command line.
 type options struct {
 	only   *regexp.Regexp // measures
 	rounds int
 	quick  bool
-	out    string
 }
 
 func main() {
 	if server := os.Getenv(relayEnv); server != "" {
-		if err := serveRelay(server, int(os.Stdin.Fd()), os.Stdout); err != nil {
-			fmt.Fprintf(os.Stderr, "bench: %v\n", err)
-			os.Exit(exitFailed)
-		}
+		fail(serveRelay(server, int(os.Stdin.Fd()), os.Stdout))
 		return
 	}
+	only := flag.String("only", "", "run only the measures whose names match this `regexp`")
+	rounds := flag.Int("rounds", defaultRounds, "`number` of rounds of each measure")
+	quick := flag.Bool("quick", false, "run each measure for an instant: fail on allocations, ignore times")
+	folder := flag.String("o", "", "also write RESULTS.md into this `folder`")
+	flag.Parse()
+	names, err := regexp.Compile(*only)
+	fail(err)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
-	stop()
-	os.Exit(code)
+	defer stop()
+	p := &page{options: options{names, max(1, *rounds), *quick}, begin: time.Now(), loadBefore: loadAverage()}
+	fail(p.measureAll(ctx))
+	if *quick {
+		fail(p.overdone())
+	} else {
+		fmt.Print(p)
+	}
+	if *folder != "" {
+		fail(os.WriteFile(filepath.Join(*folder, "RESULTS.md"), []byte(p.String()), 0o644))
+	}
 }
 
-// run runs the command, and returns the exit code.
-func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	o, err := parse(args, stderr)
-	if errors.Is(err, flag.ErrHelp) {
-		return 0
-	}
+// fail ends the program if there is an error.
+func fail(err error) {
 	if err != nil {
-		fmt.Fprintf(stderr, "bench: %v\n", err)
-		return exitUsage
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
 	}
-	p := &page{options: o, begin: time.Now(), loadBefore: loadAverage()}
-	if err := p.measureAll(ctx, stderr); err != nil {
-		fmt.Fprintf(stderr, "bench: %v\n", err)
-		return exitFailed
-	}
-	if !o.quick {
-		fmt.Fprint(stdout, p)
-	}
-	if o.out != "" {
-		if err := os.WriteFile(filepath.Join(o.out, resultsFile), []byte(p.String()), 0o644); err != nil {
-			fmt.Fprintf(stderr, "bench: %v\n", err)
-			return exitFailed
-		}
-	}
-	if texts := p.overdone(); o.quick && texts != nil {
-		fmt.Fprintf(stderr, "bench: missed:\n%s\n", strings.Join(texts, "\n"))
-		return exitFailed
-	}
-	return 0
-}
-
-func parse(args []string, stderr io.Writer) (o options, err error) {
-	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
-	flags.SetOutput(stderr)
-	only := flags.String("only", "", "run only the measures whose names match this `regexp`")
-	flags.IntVar(&o.rounds, "rounds", defaultRounds, "`number` of rounds of each measure")
-	flags.BoolVar(&o.quick, "quick", false, "run each measure for an instant: fail on allocations, ignore times")
-	flags.StringVar(&o.out, "o", "", "also write RESULTS.md into this `folder`")
-	if err := flags.Parse(args); err != nil {
-		return o, err
-	}
-	if o.only, err = regexp.Compile(*only); err != nil {
-		return o, err
-	}
-	if o.rounds < 1 || flags.NArg() > 0 {
-		return o, errors.New("want -rounds of at least 1, and no arguments")
-	}
-	if len(o.selected()) == 0 {
-		return o, fmt.Errorf("no measure matches -only %q", *only)
-	}
-	return o, nil
 }
 
 // selected returns the measures to run.
@@ -115,28 +73,22 @@ func (o options) command() string {
 	if o.only.String() != "" {
 		command += fmt.Sprintf(" -only '%s'", o.only)
 	}
-	switch {
-	case o.quick:
-		command += " -quick"
-	case o.rounds != defaultRounds:
+	if o.rounds != defaultRounds {
 		command += fmt.Sprintf(" -rounds %d", o.rounds)
 	}
 	return command
 }
 
 // measureAll runs the measures one after the other, all on one Redis server.
-func (p *page) measureAll(ctx context.Context, stderr io.Writer) error {
+func (p *page) measureAll(ctx context.Context) error {
 	server, err := startServer()
 	if err != nil {
 		return err
 	}
 	defer server.close()
 	p.redisVersion = server.version(ctx)
-	err = p.startProxies(server.addr)
-	for _, proxy := range p.proxies {
-		defer proxy.close()
-	}
-	if err != nil {
+	defer p.closeProxies()
+	if err := p.startProxies(server.addr); err != nil {
 		return err
 	}
 	for _, m := range p.options.selected() {
@@ -146,7 +98,7 @@ func (p *page) measureAll(ctx context.Context, stderr io.Writer) error {
 			return fmt.Errorf("%s: %w", m.name, err)
 		}
 		p.results = append(p.results, result{m, samples})
-		fmt.Fprintf(stderr, "bench: %-18s %5.1f s\n", m.name, time.Since(begin).Seconds())
+		fmt.Fprintf(os.Stderr, "bench: %-18s %5.1f s\n", m.name, time.Since(begin).Seconds())
 	}
 	return nil
 }
@@ -183,6 +135,12 @@ func (p *page) startProxies(server string) error {
 		}
 	}
 	return nil
+}
+
+func (p *page) closeProxies() {
+	for _, proxy := range p.proxies {
+		_ = proxy.close()
+	}
 }
 
 // keepAwake keeps idle processors awake until the result is called.

@@ -63,7 +63,6 @@ var (
 	bytesPerCheck   = figure{"bytes per check", "B", false}
 	serverCPU       = figure{"Redis CPU per check", "µs", false}
 	allocations     = figure{"allocations per check", "", false}
-	commands        = figure{"Redis commands per check", "", false}
 	bytesPerKey     = figure{"memory per key", "B", false}
 )
 

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -12,8 +13,6 @@ import (
 	"strings"
 	"time"
 )
-
-const resultsFile = "RESULTS.md"
 
 // A page has all that RESULTS.md says.
 type page struct {
@@ -50,7 +49,6 @@ var choices = []choice{
 	{"a key in memory", "memory-bytes", bytesPerKey, []string{"go-limiter", "x/time/rate in a map"}},
 	{"the middleware, in memory", "middleware", perCheck, []string{"go-limiter", "httprate"}},
 	{"the middleware, in memory", "middleware", allocations, []string{"go-limiter", "httprate"}},
-	{"a denial that the instance remembers", "denials", perCheck, nil},
 }
 
 func (p *page) String() string {
@@ -90,9 +88,6 @@ func (p *page) circumstances(b *strings.Builder) {
 		p.options.command(), time.Since(p.begin).Seconds(), p.begin.UTC().Format(time.DateOnly),
 		runtime.NumCPU(), runtime.GOOS, runtime.GOARCH, runtime.Version(), p.redisVersion)
 	fmt.Fprintf(b, "The load average was %s before, and %s after. Peers: %s.\n", p.loadBefore, loadAverage(), strings.Join(peerVersions(), ", "))
-	if p.options.quick {
-		b.WriteString("This was a quick run, so the times mean nothing.\n")
-	}
 	for _, proxy := range p.proxies {
 		fmt.Fprintf(b, "Over %s, the median PING took %s.\n", proxy.network.title(), p50.text(float64(proxy.ping.Nanoseconds())/1e3))
 	}
@@ -186,16 +181,16 @@ func (m *measure) label(f figure) string {
 	return m.at + ", " + f.name
 }
 
-// overdone returns the figures of penstock that are larger than their measure allows.
-func (p *page) overdone() (texts []string) {
+// overdone returns an error for each figure of penstock that is larger than its measure allows.
+func (p *page) overdone() (err error) {
 	for _, r := range p.results {
 		for f, most := range r.most {
 			if v := r.median(us, f); !(v <= most) {
-				texts = append(texts, fmt.Sprintf("%s: %s is %s; want at most %s", r.name, f.name, f.text(v), f.text(most)))
+				err = errors.Join(err, fmt.Errorf("%s: %s is %s; want at most %s", r.name, f.name, f.text(v), f.text(most)))
 			}
 		}
 	}
-	return texts
+	return err
 }
 
 // text writes at least three digits and the unit, and separates thousands.

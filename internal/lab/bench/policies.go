@@ -41,7 +41,7 @@ func policies(n int, q quota) []ratelimit.Policy {
 // penstockRedisHTTP limits by the first n policies.
 func penstockRedisHTTP(n int) setup {
 	return func(_ context.Context, s *stage, q quota) (func() take, error) {
-		limiter, err := newShared(s, s.client(), shared.Options{})
+		limiter, err := newShared(s, shared.Options{})
 		if err != nil {
 			return nil, err
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"runtime"
-	"sync/atomic"
 
 	"github.com/redis/go-redis/v9"
 
@@ -18,7 +17,6 @@ type stage struct {
 	quick  bool
 	opened []func()
 	shared []*shared.Limiter // of the contestants
-	astray atomic.Uint64     // decisions that another Source made than the row says
 }
 
 func (s *stage) onClose(f func()) { s.opened = append(s.opened, f) }
@@ -50,16 +48,14 @@ func (s *stage) client(adjust ...func(*redis.Options)) *redis.Client {
 	return client
 }
 
-// elsewhere returns how many decisions were not made where their rows say. A starved
-// machine opens circuits, and then a program measures something else. Behind a handler
-// no Source is seen, so the limiters' own counts are used, too.
-func (s *stage) elsewhere() uint64 {
-	n := uint64(0)
+// elsewhere returns how many decisions Redis did not make. A starved machine opens
+// circuits, and then a program measures something else.
+func (s *stage) elsewhere() (n uint64) {
 	for _, l := range s.shared {
 		b := l.Stats().Fallback
 		n += b.Local + b.Passed + b.Refused
 	}
-	return max(n, s.astray.Load())
+	return n
 }
 
 // decidedRight returns an error if more than a thousandth of the checks were decided
@@ -75,12 +71,8 @@ func decidedRight(checks int, elsewhere uint64) error {
 type usage struct {
 	elsewhere      uint64  // decisions
 	server         float64 // the server's CPU, µs
-	commands       float64 // of the server
 	mallocs, bytes uint64  // on our heap
 }
-
-// usageCommands is the number of commands that usage sends to the server.
-const usageCommands = 3
 
 // usage returns the usage of this process. It includes the server if onServer is
 // set.
@@ -92,9 +84,6 @@ func (s *stage) usage(ctx context.Context, onServer bool) (u usage, err error) {
 				return u, err
 			}
 			u.server += seconds * 1e6
-		}
-		if u.commands, err = s.server.number(ctx, "stats", "total_commands_processed"); err != nil {
-			return u, err
 		}
 	}
 	var stats runtime.MemStats

@@ -1,12 +1,17 @@
-// The clients whose waits are pure functions, and how they read a response.
+// The clients, and how long they wait after a denial.
 
 package main
 
 import (
+	"context"
+	"net/http"
 	"net/http/httptest"
 	"time"
 
+	"github.com/hashicorp/go-retryablehttp"
+
 	"github.com/penstock-go/penstock/headers"
+	"github.com/penstock-go/penstock/middleware/client"
 )
 
 const (
@@ -23,6 +28,7 @@ type behaviour func(hint time.Duration, tries int, random draw) time.Duration
 
 func constant(time.Duration, int, draw) time.Duration { return time.Second }
 
+// obedient waits as told, to the millisecond, as the SDKs of OpenAI and Anthropic do.
 func obedient(hint time.Duration, _ int, _ draw) time.Duration { return hint }
 
 func jittered(hint time.Duration, _ int, random draw) time.Duration { return hint + random(hint/10) }
@@ -36,7 +42,44 @@ func backoff(tries int) time.Duration {
 	return min(backoffBase<<min(tries-1, 10), backoffCap)
 }
 
-// hintOf returns the wait that a response asks for.
-func hintOf(w *httptest.ResponseRecorder) time.Duration {
-	return headers.Read(w.Code, w.Header(), time.Now()).Wait
+// A program makes the client of a visitor. The client sends a request, with up to so many attempts, and returns the last
+// response.
+type program func(v *visitor, attempts int) (send func() (*http.Response, error))
+
+const url = "http://herd.example/"
+
+// waits is a client with a behaviour.
+func waits(b behaviour) program {
+	return func(v *visitor, attempts int) func() (*http.Response, error) {
+		return func() (*http.Response, error) {
+			for tries := 1; ; tries++ {
+				resp, err := v.RoundTrip(nil)
+				if err != nil || resp.StatusCode == http.StatusOK || tries == attempts {
+					return resp, err
+				}
+				time.Sleep(b(headers.Read(resp.StatusCode, resp.Header, time.Now()).Wait, tries, v.draw))
+			}
+		}
+	}
+}
+
+// retryable is a client of go-retryablehttp.
+func retryable(v *visitor, attempts int) func() (*http.Response, error) {
+	c := retryablehttp.NewClient()
+	c.Logger, c.RetryMax, c.HTTPClient = nil, attempts-1, &http.Client{Transport: v}
+	c.ErrorHandler = retryablehttp.PassthroughErrorHandler
+	return func() (*http.Response, error) { return c.Get(url) }
+}
+
+// ours is a client.Transport of a process of its own. Its jitter has no seed.
+func ours(pace bool) program {
+	return func(v *visitor, attempts int) func() (*http.Response, error) {
+		transport, err := client.NewTransport(v, &client.Options{Pace: pace, Attempts: attempts, MaxWait: time.Hour})
+		return func() (*http.Response, error) {
+			if err != nil {
+				return nil, err
+			}
+			return transport.RoundTrip(httptest.NewRequestWithContext(context.Background(), http.MethodGet, url, nil))
+		}
+	}
 }

@@ -1,20 +1,16 @@
 // Command herd simulates crowds of clients that share an exhausted limit, and
 // compares kinds of Retry-After:
 //
-//	make herd                               # writes RESULTS.md
-//	go -C internal/lab run ./herd           # prints the page
-//	make herd-real                          # the same with real clients, writes REAL.md
+//	make herd
 //
 // # The simulation
 //
 // The server is a real ratelimit.Middleware over a real algorithms.Memory, and its
 // responses carry real headers. Only time is simulated: the program runs in a bubble
-// of testing/synctest, and sleeps from one arrival to the next. One goroutine does
-// everything, and every random number comes from a seed, so the same seed gives the
-// same figures. synctest needs a *testing.T, so the command runs as a test would.
-//
-// The clients of "slots + transport" and "slots + Pace" are real Transports of package
-// client, each in a goroutine of its own. Their jitter has no seed.
+// of testing/synctest, in which each client is a goroutine. Every random number comes
+// from a seed, so the same seed gives the same figures. Only the jitter of client.Transport
+// and of go-retryablehttp has no seed. synctest needs a *testing.T, so the command runs as
+// a test would.
 //
 // A round trip takes 2 to 20 ms. A client waits from the instant at which it has the
 // response.
@@ -39,8 +35,6 @@
 // One account: 1 to 100 workers of one key have twenty calls each, with three attempts, as the SDKs of OpenAI and
 // Anthropic have. The workers of a row are clients that wait as told, of go-retryablehttp, or of package client.
 //
-// Beside a poller: five such workers, and a script of the same account that ignores its waits.
-//
 // # The kinds
 //
 //	constant 1 s            the client waits 1 s, whatever the server says
@@ -52,11 +46,10 @@
 //	slots                   the server gives each client a slot, because the key is a constant
 //	slots of 4 instances    slots, and each request reaches any of four instances,
 //	                        which count together and have slots of their own
-//	slots + transport       slots, and each client is a client.Transport
-//	slots + Pace            the same with client.Options.Pace
+//	+ client.Transport      each client is a client.Transport
+//	Pace                    the same with client.Options.Pace
 //	one account             the clients are workers of one account: the first one denied has the honest
 //	                        wait, and each further one the next free instant, at most 30 s later
-//	one account + transport the same, and each worker is a client.Transport
 //
 // # The columns
 //
@@ -65,9 +58,4 @@
 //	denials                 denied requests: 429, or 503 for the capacity of all clients
 //	all served              when the last client had its last success
 //	peak per second         the most requests in any second except the first
-//
-// # The real experiment
-//
-// -real starts the example server, and 200 clients in this process. They ask for
-// /v1/exports, each from a loopback address of its own. It takes about three minutes.
 package main

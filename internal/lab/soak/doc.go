@@ -43,9 +43,9 @@
 //     Redis does, because each has 1/N of the limit, rounded up.
 //  3. A call takes at most the deadline (50 ms) for each slot of a Cluster, and
 //     100 ms more. Stalls of the machine do not count.
-//  4. A call returns no error, with two exceptions: FailClosed returns
-//     ErrUnavailable, and a caller that hung up gets its own error. A FailClosed
-//     take is decided by Redis.
+//  4. A call returns no error, with three exceptions: FailClosed returns
+//     ErrUnavailable, and so does a Return that may have been executed. A caller that
+//     hung up gets its own error. A FailClosed take is decided by Redis.
 //  5. Every circuit closes within 3 s after the last trouble.
 //  6. Take and Force charge once. Some keys are used only once, with a limit whose
 //     window never rolls over. After a leg without losses Redis holds, for each

@@ -140,12 +140,13 @@ func (c *caller) hangUp(a *account) {
 func (c *caller) ask(checks []algorithms.Check) bool {
 	err := c.timed(context.Background(), checks)
 	first := &checks[0]
+	mayFail := first.Fail == algorithms.FailClosed || first.Op == algorithms.Return
 	switch {
 	case err == nil && first.Fail == algorithms.FailClosed && first.Op == algorithms.Take && first.Decision.Source != algorithms.Shared:
 		c.broken("%v was decided: %v", describe(checks), first.Decision.Source)
 	case err == nil:
 		return true
-	case first.Fail != algorithms.FailClosed || !errors.Is(err, algorithms.ErrUnavailable):
+	case !mayFail || !errors.Is(err, algorithms.ErrUnavailable):
 		c.broken("%v: got error %v", describe(checks), err)
 	}
 	c.refused.Add(1)

@@ -51,18 +51,16 @@ func (c *caller) once() {
 	}
 	o.returned = 1 + c.random.Int64N(o.cost)
 	checks[0].Op, checks[0].Cost = algorithms.Return, o.returned
-	if o.undone = c.watch(checks); o.undone == owed {
-		o.returned = 0 // the limiter dropped the return
-	}
+	o.undone = c.watch(checks) // without Redis, the limiter keeps the return for later
 }
 
 // watch makes a call, and returns its outcome.
 func (c *caller) watch(checks []algorithms.Check) outcome {
 	before := c.in.limiter.Stats().Fallback
-	c.ask(checks)
+	answered := c.ask(checks)
 	after := c.in.limiter.Stats().Fallback
 	switch {
-	case checks[0].Decision.Source == algorithms.Shared:
+	case answered && checks[0].Decision.Source == algorithms.Shared:
 		return surely
 	case before.Open == c.topology.circuits && after.Open == before.Open && before.Trips == after.Trips:
 		return owed
