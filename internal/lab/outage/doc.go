@@ -7,7 +7,6 @@
 //	penstock.go  penstock_ahead.go                      penstock without and with Options.Ahead
 //	redis_rate.go  ulule.go  httprate.go                the others, as their own documentation recommends them
 //	plan.go      the times of a run, and the load
-//	network.go   the network to Redis: a proxy with a delay
 //	load.go      the client
 //	figures.go   what the client has noticed, for each part of the run
 //	picture.go   the picture

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"io"
-	"net"
 	"net/http"
 	"sync"
 	"time"
@@ -16,28 +15,8 @@ type answer struct {
 	status int // 0: no answer
 }
 
-// An instance serves a contestant's handler.
-type instance struct {
-	url    string
-	server *http.Server
-}
-
-func serve(c contestant, redis string) (*instance, error) {
-	handler, err := c.handle(redis, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "served\n") }))
-	if err != nil {
-		return nil, err
-	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, err
-	}
-	s := &instance{"http://" + l.Addr().String(), &http.Server{Handler: handler, ErrorLog: silent, ReadHeaderTimeout: patience}}
-	go func() { _ = s.server.Serve(l) }()
-	return s, nil
-}
-
-// load sends requests to the instances in turn, whether or not earlier ones have answers, until the run ends.
-func load(ctx context.Context, begin time.Time, p plan, instances []*instance) []answer {
+// load sends requests to the URLs in turn, whether or not earlier ones have answers, until the run ends.
+func load(ctx context.Context, begin time.Time, p plan, urls ...string) []answer {
 	client := &http.Client{Timeout: patience, Transport: &http.Transport{MaxIdleConnsPerHost: offered * 4}}
 	defer client.CloseIdleConnections()
 	sends := p.sends()
@@ -49,7 +28,7 @@ func load(ctx context.Context, begin time.Time, p plan, instances []*instance) [
 			return nil
 		case <-time.After(time.Until(begin.Add(due))):
 		}
-		all.Go(func() { answers[i] = send(ctx, client, begin, instances[i%len(instances)].url) })
+		all.Go(func() { answers[i] = send(ctx, client, begin, urls[i%len(urls)]) })
 	}
 	all.Wait()
 	return answers

@@ -7,22 +7,19 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/signal"
 	"path/filepath"
 	"sync"
 	"time"
 
-	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/logging"
 
 	"github.com/penstock-go/penstock/internal/lab/nottest"
 	"github.com/penstock-go/penstock/internal/redistest"
 )
-
-// silent drops the lines of handlers that panic, and those of go-redis are dropped by logging.Disable: there are many
-// in an outage.
-var silent = log.New(io.Discard, "", 0)
 
 func main() {
 	quick := flag.Bool("quick", false, "run for 6 s instead of a minute")
@@ -31,7 +28,7 @@ func main() {
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	logging.Disable()
+	logging.Disable() // go-redis would log each failure
 	p := full
 	if *quick {
 		p = full.scaled(10)
@@ -68,42 +65,38 @@ func measure(ctx context.Context, p plan, out string) error {
 func run(ctx context.Context, p plan) (results [][]answer, version string, err error) {
 	owner := nottest.NewOwner()
 	defer owner.Close()
-	var server *redistest.Server
-	if err := owner.Do(func() { server = redistest.Start(owner) }); err != nil {
-		return nil, "", err
-	}
-	if version, err = versionOf(ctx, server); err != nil {
-		return nil, "", err
-	}
-	way, err := newNetwork(server.Addr())
-	if err != nil {
-		return nil, "", err
-	}
-	defer way.cut()
-	instances := make([][]*instance, len(contestants))
-	for i, c := range contestants {
-		for range 2 {
-			one, err := serve(c, way.addr)
-			if err != nil {
-				return nil, "", fmt.Errorf("%s: %w", c.name, err)
-			}
-			defer one.server.Close()
-			instances[i] = append(instances[i], one)
+	err = owner.Do(func() {
+		server := redistest.Start(owner)
+		version = server.Client().InfoMap(ctx, "server").Item("Server", "redis_version")
+		network := redistest.StartProxy(owner, server.Addr())
+		results = make([][]answer, len(contestants))
+		begin := time.Now()
+		var all sync.WaitGroup
+		for i, c := range contestants {
+			first, second := serve(owner, c, network.Addr()), serve(owner, c, network.Addr())
+			all.Go(func() { results[i] = load(ctx, begin, p, first, second) })
 		}
-	}
-	results = make([][]answer, len(contestants))
-	begin := time.Now()
-	var all sync.WaitGroup
-	for i := range contestants {
-		all.Go(func() { results[i] = load(ctx, begin, p, instances[i]) })
-	}
-	err = trouble(ctx, begin, p, owner, server, way)
-	all.Wait()
+		trouble(ctx, begin, p, server, network)
+		all.Wait()
+	})
 	return results, version, errors.Join(err, ctx.Err())
 }
 
+// serve starts an instance of a contestant, and returns its URL.
+func serve(owner *nottest.Owner, c contestant, redis string) string {
+	handler, err := c.handle(redis, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "served\n") }))
+	if err != nil {
+		owner.Fatalf("%s: %v", c.name, err)
+	}
+	s := httptest.NewUnstartedServer(handler)
+	s.Config.ErrorLog = log.New(io.Discard, "", 0) // handlers panic in an outage
+	s.Start()
+	owner.Cleanup(s.Close)
+	return s.URL
+}
+
 // trouble kills Redis, starts it again behind a slow network, makes the network fast, and lets it stall.
-func trouble(ctx context.Context, begin time.Time, p plan, owner *nottest.Owner, server *redistest.Server, way *network) error {
+func trouble(ctx context.Context, begin time.Time, p plan, server *redistest.Server, network *redistest.Proxy) {
 	wait := func(until time.Duration) {
 		select {
 		case <-ctx.Done():
@@ -111,34 +104,20 @@ func trouble(ctx context.Context, begin time.Time, p plan, owner *nottest.Owner,
 		}
 	}
 	wait(p.killed)
-	way.cut()
-	if err := owner.Do(server.Kill); err != nil {
-		return err
-	}
+	network.Set(redistest.Refuse())
+	server.Kill()
 	wait(p.started)
-	if err := owner.Do(server.Restart); err != nil {
-		return err
-	}
-	if err := way.connect(p.delay); err != nil {
-		return err
-	}
+	server.Restart()
+	network.Set(redistest.Delay(p.delay))
 	wait(p.healed)
-	if err := way.connect(0); err != nil {
-		return err
-	}
+	network.Set(redistest.Pass())
+	const step = 5 * time.Millisecond
 	for at := p.stalls; at < p.end; at += time.Second {
-		wait(at)
-		way.stall(p.stall)
+		for held := time.Duration(0); held < p.stall; held += step {
+			wait(at + held)
+			network.Set(redistest.Delay(p.stall - held))
+		}
+		wait(at + p.stall)
+		network.Set(redistest.Pass())
 	}
-	return nil
-}
-
-func versionOf(ctx context.Context, server *redistest.Server) (string, error) {
-	client := redis.NewClient(&redis.Options{Addr: server.Addr()})
-	defer client.Close()
-	info := client.InfoMap(ctx, "server")
-	if err := info.Err(); err != nil {
-		return "", err
-	}
-	return info.Item("Server", "redis_version"), nil
 }
