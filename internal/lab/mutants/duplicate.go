@@ -14,12 +14,15 @@ import (
 	"regexp"
 	"strings"
 	"time"
+
+	"github.com/penstock-go/penstock/internal/lab/product"
 )
 
 const (
-	outcomeKilled   = "killed by "
-	outcomeSurvived = "SURVIVED"
-	outcomeInvalid  = "does not compile"
+	outcomeKilled     = "killed by"
+	outcomeSurvived   = "SURVIVED"
+	outcomeInvalid    = "does not compile"
+	outcomeEquivalent = "equivalent:"
 
 	// stageTimeout ends the tests of a mutant that hangs.
 	stageTimeout = 6 * time.Minute
@@ -28,7 +31,11 @@ const (
 type duplicate struct{ root, dir string }
 
 // newDuplicate copies the files of the product that git tracks or would add.
-func newDuplicate(ctx context.Context, root string) (*duplicate, error) {
+func newDuplicate(ctx context.Context) (*duplicate, error) {
+	root, err := product.Dir(ctx)
+	if err != nil {
+		return nil, err
+	}
 	list := exec.CommandContext(ctx, "git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
 	list.Dir = root
 	names, err := list.Output()
@@ -66,14 +73,14 @@ func (d *duplicate) write(name string, data []byte) error {
 	return os.WriteFile(path, data, 0o644)
 }
 
-// try tests one mutant, and returns its outcome.
-func (d *duplicate) try(ctx context.Context, m mutant) (string, error) {
+// try tests one mutant, and returns its outcome, and the test that killed it.
+func (d *duplicate) try(ctx context.Context, m mutant) (outcome, killer string, err error) {
 	source, err := os.ReadFile(filepath.Join(d.root, m.file))
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
 	if err := d.write(m.file, []byte(string(source[:m.from])+m.text+string(source[m.to:]))); err != nil {
-		return "", err
+		return "", "", err
 	}
 	script := filepath.Ext(m.file) == ".lua"
 	defer func() {
@@ -85,22 +92,22 @@ func (d *duplicate) try(ctx context.Context, m mutant) (string, error) {
 	if script {
 		// With the old digest, the tests would notice every change of the script.
 		if out, err := d.command(ctx, "generate", "./lua"); err != nil {
-			return "", fmt.Errorf("go generate: %w\n%s", err, out)
+			return "", "", fmt.Errorf("go generate: %w\n%s", err, out)
 		}
 	} else if _, err := d.command(ctx, "build", "./..."); err != nil {
-		return outcomeInvalid, ctx.Err()
+		return outcomeInvalid, "", ctx.Err()
 	}
 	for _, tests := range m.part.tests {
 		args := append([]string{"test", "-vet=off", "-failfast", "-timeout", stageTimeout.String()}, tests...)
 		out, err := d.command(ctx, args...)
 		if ctx.Err() != nil {
-			return "", ctx.Err()
+			return "", "", ctx.Err()
 		}
 		if err != nil {
-			return outcomeKilled + killer(out), nil
+			return outcomeKilled, nameOf(out), nil
 		}
 	}
-	return outcomeSurvived, nil
+	return outcomeSurvived, "", nil
 }
 
 func (d *duplicate) command(ctx context.Context, args ...string) ([]byte, error) {
@@ -115,8 +122,8 @@ var equivalents string
 
 var failed = regexp.MustCompile(`--- FAIL: (\S+)`)
 
-// killer returns the name of the failed test, or the reason why go test failed without one.
-func killer(out []byte) string {
+// nameOf returns the name of the failed test, or the reason why go test failed without one.
+func nameOf(out []byte) string {
 	all := failed.FindAllSubmatch(out, -1)
 	switch {
 	case len(all) > 0:
@@ -125,9 +132,7 @@ func killer(out []byte) string {
 			name += ": " + string(promise[1])
 		}
 		return name
-	case bytes.Contains(out, []byte("panic: test timed out")):
-		return "the timeout"
-	case bytes.Contains(out, []byte("panic:")):
+	case bytes.Contains(out, []byte("panic:")): // also after the timeout
 		return "a panic"
 	}
 	lines := strings.Split(strings.TrimSpace(string(out)), "\n")

@@ -7,11 +7,8 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
-
-	"github.com/penstock-go/penstock/internal/lab/product"
 )
 
 // A bug is an edit that puts back what an earlier version did, in the terms of today's
@@ -88,66 +85,42 @@ var fleet = part{name: "fleet", tests: [][]string{{"-count=1", "-run", "^TestFle
 
 // mutant returns the bug as a change of the product.
 func (b *bug) mutant(root string) (mutant, error) {
-	names, err := filepath.Glob(filepath.Join(root, b.files))
-	if err != nil {
-		return mutant{}, err
-	}
-	var found []mutant
-	for _, name := range names {
-		source, err := os.ReadFile(name)
-		if err != nil {
-			return mutant{}, err
-		}
-		file, err := filepath.Rel(root, name)
-		if err != nil {
-			return mutant{}, err
-		}
-		for from, rest := 0, string(source); !strings.HasSuffix(name, "_test.go"); {
-			i := strings.Index(rest, b.text)
-			if i < 0 {
-				break
-			}
-			from += i
-			found = append(found, mutant{part: &fleet, file: filepath.ToSlash(file), from: from, to: from + len(b.text), text: b.put})
-			from, rest = from+len(b.text), rest[i+len(b.text):]
+	var found mutant
+	times := 0
+	for name, source := range sources(root, b.files) {
+		if n := strings.Count(source, b.text); n > 0 {
+			from := strings.Index(source, b.text)
+			found = mutant{part: &fleet, file: name, from: from, to: from + len(b.text), text: b.put}
+			times += n
 		}
 	}
-	if len(found) != 1 {
-		return mutant{}, fmt.Errorf("%s: %q occurs %d times, want once: %s", b.files, b.text, len(found), b.story)
+	if times != 1 {
+		return found, fmt.Errorf("%s: %q occurs %d times, want once: %s", b.files, b.text, times, b.story)
 	}
-	return found[0], nil
+	return found, nil
 }
 
 var broken = regexp.MustCompile(`_test\.go:\d+: ([^:\n]+): \d+ times`)
 
 // putBack tries the bugs of the past. It returns an error if the fleet has missed one.
-func putBack(ctx context.Context) error {
-	root, err := product.Dir(ctx)
-	if err != nil {
-		return err
-	}
-	d, err := newDuplicate(ctx, root)
-	if err != nil {
-		return err
-	}
-	defer d.close()
+func (d *duplicate) putBack(ctx context.Context) error {
 	if err := os.Setenv("PENSTOCK_SEEDS", "0-47"); err != nil {
 		return err
 	}
 	missed := 0
 	for i := range pastBugs {
-		m, err := pastBugs[i].mutant(root)
+		m, err := pastBugs[i].mutant(d.root)
 		if err != nil {
 			return err
 		}
-		outcome, err := d.try(ctx, m)
+		outcome, killer, err := d.try(ctx, m)
 		if err != nil {
 			return err
 		}
-		if !strings.HasPrefix(outcome, outcomeKilled) {
+		if outcome != outcomeKilled {
 			missed++
 		}
-		fmt.Printf("%2d %s: %s\n", i+1, pastBugs[i].story, outcome)
+		fmt.Printf("%2d %s: %s %s\n", i+1, pastBugs[i].story, outcome, killer)
 	}
 	if missed > 0 {
 		return fmt.Errorf("the fleet has missed %d of %d bugs of the past", missed, len(pastBugs))

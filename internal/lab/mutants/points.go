@@ -7,6 +7,8 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"io/fs"
+	"iter"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -28,38 +30,39 @@ type mutant struct {
 // of the file change.
 func (m mutant) String() string { return fmt.Sprintf("%s: %s -> %s", m.file, m.line, m.changed) }
 
-func pointsOf(root string, p *part) ([]mutant, error) {
-	var all []mutant
-	for _, glob := range p.globs {
-		names, err := filepath.Glob(filepath.Join(root, glob))
-		if err != nil {
-			return nil, err
+// points returns all mutants of the code.
+func points(root string) (all []mutant, err error) {
+	for i := range parts {
+		before := len(all)
+		for _, glob := range parts[i].globs {
+			for name, source := range sources(root, glob) {
+				c := collector{part: &parts[i], file: name, source: source}
+				if filepath.Ext(name) == ".lua" {
+					c.lua()
+				} else if err := c.golang(); err != nil {
+					return nil, err
+				}
+				all = append(all, c.found...)
+			}
 		}
-		for _, name := range names {
-			if strings.HasSuffix(name, "_test.go") {
-				continue
-			}
-			source, err := os.ReadFile(name)
-			if err != nil {
-				return nil, err
-			}
-			file, err := filepath.Rel(root, name)
-			if err != nil {
-				return nil, err
-			}
-			c := collector{part: p, file: filepath.ToSlash(file), source: string(source)}
-			if filepath.Ext(name) == ".lua" {
-				c.lua()
-			} else if err := c.golang(); err != nil {
-				return nil, err
-			}
-			all = append(all, c.found...)
+		if len(all) == before {
+			return nil, fmt.Errorf("part %s has no code", parts[i].name)
 		}
-	}
-	if len(all) == 0 {
-		return nil, fmt.Errorf("part %s has no code", p.name)
 	}
 	return all, nil
+}
+
+// sources returns the files of the product that a glob matches, except for tests, in the order of their names.
+func sources(root, glob string) iter.Seq2[string, string] {
+	return func(yield func(name, source string) bool) {
+		names, _ := fs.Glob(os.DirFS(root), glob) // the pattern is valid
+		for _, name := range names {
+			source, err := os.ReadFile(filepath.Join(root, name))
+			if err == nil && !strings.HasSuffix(name, "_test.go") && !yield(name, string(source)) {
+				return
+			}
+		}
+	}
 }
 
 // A collector finds the points of one file.
@@ -167,21 +170,20 @@ func (c *collector) lua() {
 			c.add(at+len(code)-len(strings.TrimLeft(code, " ")), at+len(code), "")
 		}
 		for _, m := range luaPoint.FindAllStringSubmatchIndex(code, -1) {
-			switch {
-			case strings.Count(code[:m[0]], "'")%2 == 1: // inside a string
-			case m[2] >= 0:
-				c.add(at+m[2], at+m[3], luaSwaps[code[m[2]:m[3]]])
-			case m[4] >= 0:
-				c.add(at+m[4], at+m[5], luaSwaps[code[m[4]:m[5]]])
-			case m[6] >= 0:
-				c.add(at+m[6], at+m[7], luaSwaps[code[m[6]:m[7]]])
-			case m[8] >= 0:
-				if value, err := strconv.Atoi(code[m[8]:m[9]]); err == nil {
-					c.add(at+m[8], at+m[9], strconv.Itoa(value+1))
-				}
-			default:
-				c.add(at+m[0], at+m[1], "")
+			if strings.Count(code[:m[0]], "'")%2 == 1 {
+				continue // inside a string
 			}
+			from, to, text := m[0], m[1], "" // not
+			for group := 2; group < len(m); group += 2 {
+				if m[group] >= 0 {
+					from, to = m[group], m[group+1]
+					text = luaSwaps[code[from:to]]
+					if value, err := strconv.Atoi(code[from:to]); err == nil {
+						text = strconv.Itoa(value + 1)
+					}
+				}
+			}
+			c.add(at+from, at+to, text)
 		}
 		at += len(line)
 	}
