@@ -48,10 +48,10 @@ func stored(set setup) start {
 			if err != nil {
 				return nil, err
 			}
-			defer server.close()
+			defer server.Close()
 			own := &stage{server: server, quick: s.quick}
 			defer own.close()
-			before, err := server.usedMemory(ctx)
+			before, err := server.number(ctx, "memory", "used_memory")
 			if err != nil {
 				return nil, err
 			}
@@ -73,12 +73,12 @@ func stored(set setup) start {
 // settled returns the memory in use when only our own connection is left.
 func settled(ctx context.Context, s *server) (float64, error) {
 	for range 1000 {
-		clients, err := s.info(ctx, "clients", "connected_clients")
+		clients, err := s.number(ctx, "clients", "connected_clients")
 		if err != nil {
 			return 0, err
 		}
-		if clients == "1" {
-			return s.usedMemory(ctx)
+		if clients == 1 {
+			return s.number(ctx, "memory", "used_memory")
 		}
 		time.Sleep(2 * time.Millisecond)
 	}

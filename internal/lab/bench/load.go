@@ -30,7 +30,7 @@ func loaded(set setup) start {
 func (l *load) round(s *stage) round {
 	return func(ctx context.Context) (sample, error) {
 		if l.plan.onServer {
-			if err := s.server.flush(ctx); err != nil {
+			if err := s.server.redis.FlushAll(ctx).Err(); err != nil {
 				return nil, err
 			}
 		}

@@ -79,17 +79,27 @@ func (o options) command() string {
 	return command
 }
 
-// measureAll runs the measures one after the other, all on one Redis server.
+// measureAll runs the measures one after the other, all on one Redis server. It starts
+// the proxies first, so that nothing is measured in vain where they do not work.
 func (p *page) measureAll(ctx context.Context) error {
 	server, err := startServer()
 	if err != nil {
 		return err
 	}
-	defer server.close()
-	p.redisVersion = server.version(ctx)
-	defer p.closeProxies()
-	if err := p.startProxies(server.addr); err != nil {
-		return err
+	defer server.Close()
+	p.redisVersion = server.redis.InfoMap(ctx, "server").Item("Server", "redis_version")
+	defer func() {
+		for _, proxy := range p.proxies {
+			_ = proxy.close()
+		}
+	}()
+	for _, n := range []network{near, far} {
+		needs := func(m measure) bool { return m.plan.network == n }
+		if slices.ContainsFunc(p.options.selected(), needs) {
+			if err := p.startProxy(server.addr, n); err != nil {
+				return err
+			}
+		}
 	}
 	for _, m := range p.options.selected() {
 		begin := time.Now()
@@ -103,6 +113,18 @@ func (p *page) measureAll(ctx context.Context) error {
 	return nil
 }
 
+func (p *page) startProxy(server string, n network) error {
+	rest, err := keepAwake()
+	p.asleep = err
+	defer rest()
+	proxy, err := startProxy(server, n)
+	if err != nil {
+		return err
+	}
+	p.proxies = append(p.proxies, proxy)
+	return proxy.adjust(p.options.quick)
+}
+
 // measure runs a measure on a stage of its own.
 func (p *page) measure(ctx context.Context, server *server, m *measure) ([][]sample, error) {
 	s := &stage{server: server, quick: p.options.quick}
@@ -110,45 +132,9 @@ func (p *page) measure(ctx context.Context, server *server, m *measure) ([][]sam
 	for _, proxy := range p.proxies {
 		if proxy.network == m.plan.network {
 			s.proxy = proxy
-			s.onClose(p.keepAwake())
+			rest, _ := keepAwake() // the page has the error
+			s.onClose(rest)
 		}
 	}
 	return m.run(ctx, s, p.options.rounds)
-}
-
-// startProxies starts the proxies that the measures need. It comes first, so that
-// nothing is measured in vain where they do not work.
-func (p *page) startProxies(server string) error {
-	defer p.keepAwake()()
-	for _, n := range networks {
-		needs := func(m measure) bool { return n.roundTrip > 0 && m.plan.network == n }
-		if !slices.ContainsFunc(p.options.selected(), needs) {
-			continue
-		}
-		proxy, err := startProxy(server, n)
-		if err != nil {
-			return err
-		}
-		p.proxies = append(p.proxies, proxy)
-		if err := proxy.adjust(p.options.quick); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (p *page) closeProxies() {
-	for _, proxy := range p.proxies {
-		_ = proxy.close()
-	}
-}
-
-// keepAwake keeps idle processors awake until the result is called.
-func (p *page) keepAwake() (rest func()) {
-	awake, err := keepAwake()
-	if err != nil {
-		p.asleep = err
-		return func() {}
-	}
-	return func() { _ = awake.Close() }
 }

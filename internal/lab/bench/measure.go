@@ -138,7 +138,7 @@ func (p plan) in(s *stage) plan {
 // that it counts: of ten takes, five are admitted.
 func (set setup) proven(ctx context.Context, s *stage, p plan) (func() take, error) {
 	if p.onServer {
-		if err := s.server.flush(ctx); err != nil {
+		if err := s.server.redis.FlushAll(ctx).Err(); err != nil {
 			return nil, err
 		}
 	}

@@ -7,8 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"time"
 )
@@ -89,7 +91,7 @@ func (p *proxy) set() error {
 
 const (
 	adjustments = 40
-	pingsLast   = 300 * time.Millisecond
+	pings       = 150
 	pingsOff    = 10 // the median PING is off by at most the round trip, divided by this
 )
 
@@ -97,15 +99,11 @@ const (
 // and its late wake-ups are part of that time. adjust tries again and again, because
 // other work on the machine disturbs it.
 func (p *proxy) adjust(quick bool) (err error) {
-	lasts := pingsLast
-	if quick {
-		lasts /= 20
-	}
 	for range adjustments {
 		if err := p.set(); err != nil {
 			return err
 		}
-		if p.ping, err = ping(p.addr, lasts); err != nil {
+		if p.ping, err = ping(p.addr); err != nil {
 			return err
 		}
 		off := p.ping - p.network.roundTrip
@@ -119,4 +117,45 @@ func (p *proxy) adjust(quick bool) (err error) {
 	}
 	return fmt.Errorf("the proxy cannot keep %s: the median PING took %v after %d tries. Is the machine busy?",
 		p.network.title(), p.ping, adjustments)
+}
+
+// ping returns the median time of PINGs, sent one after the other.
+func ping(addr string) (time.Duration, error) {
+	conn, err := net.Dial("tcp", addr)
+	if err != nil {
+		return 0, err
+	}
+	defer conn.Close()
+	var pong [16]byte
+	var took []time.Duration
+	for range pings {
+		sent := time.Now()
+		_, err := conn.Write([]byte("PING\r\n"))
+		if err == nil {
+			_, err = conn.Read(pong[:])
+		}
+		if err != nil {
+			return 0, err
+		}
+		took = append(took, time.Since(sent))
+	}
+	slices.Sort(took)
+	return took[len(took)/2], nil
+}
+
+// keepAwake asks the kernel to let no idle processor sleep until rest is called. The
+// proxy waits most of the time, and so do few callers. A processor of a virtual
+// machine that sleeps takes tens of microseconds to wake up, so the proxy would be late,
+// and a network is not.
+//
+// The kernel remembers the request while the file is open. Its four bytes are the longest
+// time that a processor may take to wake up, in microseconds (Linux,
+// Documentation/power/pm_qos_interface.rst). Only root may open it.
+func keepAwake() (rest func(), err error) {
+	f, err := os.OpenFile("/dev/cpu_dma_latency", os.O_WRONLY, 0)
+	if err != nil {
+		return func() {}, err
+	}
+	_, err = f.Write(make([]byte, 4))
+	return func() { _ = f.Close() }, err
 }

@@ -4,11 +4,45 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"strconv"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/penstock-go/penstock/algorithms/shared"
+	"github.com/penstock-go/penstock/internal/lab/nottest"
+	"github.com/penstock-go/penstock/internal/redistest"
 )
+
+// A server is a redis-server that this program started, and a client that no
+// contestant uses.
+type server struct {
+	*nottest.Owner
+	addr  string
+	redis *redis.Client
+}
+
+// startServer starts a redis-server on a free port of the loopback address.
+func startServer() (*server, error) {
+	s := &server{Owner: nottest.NewOwner()}
+	err := s.Do(func() { s.addr = redistest.Start(s).Addr() })
+	s.redis = redis.NewClient(&redis.Options{Addr: s.addr, PoolSize: 1})
+	s.Cleanup(func() { _ = s.redis.Close() })
+	return s, err
+}
+
+// number returns a figure of INFO.
+func (s *server) number(ctx context.Context, section, field string) (float64, error) {
+	info := s.redis.InfoMap(ctx, section)
+	if err := info.Err(); err != nil {
+		return 0, err
+	}
+	for _, fields := range info.Val() {
+		if text, ok := fields[field]; ok {
+			return strconv.ParseFloat(text, 64)
+		}
+	}
+	return 0, fmt.Errorf("INFO %s has no %s", section, field)
+}
 
 // A stage has the server of a measure, and closes everything that contestants open.
 type stage struct {
