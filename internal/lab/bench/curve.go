@@ -88,5 +88,5 @@ func plural(n int, noun string) string {
 	if n == 1 {
 		return "one " + noun
 	}
-	return thousands(n) + " " + noun + "s"
+	return fmt.Sprint(n, " ", noun, "s")
 }

@@ -12,18 +12,6 @@
 // The command starts its own redis-server on a free port of the loopback address. It is in
 // a module of its own, so that penstock's go.mod does not name the peers.
 //
-// # Where to read
-//
-// Each question has a file: curve.go (checks over a network), ahead.go, policies.go,
-// hot.go (one key), keys.go (memory per key), memory.go, middleware.go and denial.go. The
-// file has the measure, and the contestants that only this question needs. The other
-// contestants are in ours.go and peers.go, and http.go calls middleware. measures.go lists
-// all measures.
-//
-// measure.go lets contestants take turns, and load.go is what each does in its turn. Their
-// samples become the rows of page.go. server.go, stage.go and proxy.go have what stands
-// around them; the proxy's own process is relay_linux.go.
-//
 // # How it measures
 //
 // The contestants of a measure take turns, round after round, so that a slow
@@ -38,9 +26,6 @@
 // must admit exactly five of ten checks under a small limit. Then it runs without
 // measurement, once per key or for a set time, so that connections, scripts and
 // states exist.
-//
-// The run once per key passes copies of the keys. Services make the text of a key for
-// each request, and Go's maps find a text faster if it is at the address of their own.
 //
 // The middleware keeps the header values that it has sent lately, and nearly all
 // responses of these measures repeat a value. A response with new numbers takes a
@@ -75,20 +60,10 @@
 // Measures with a round trip of 0.5 or 2 ms reach Redis through a
 // proxy, which is another process of this program. It delays each direction by
 // half of the round trip. Bytes never change their order. Connections open without delay.
-//
-// The round trip is the median time of a PING, measured by a thread that uses no other
-// part of Go's runtime. It includes the proxy's own work: the program shortens the delay until
-// PINGs over 16 connections, one after the other, take the right time. It fails if they stay
-// more than 10 % off, which happens on a busy machine. The page has their times.
-//
-// While a measure uses a proxy, the command asks the kernel to keep idle processors awake,
-// which only root may do. Otherwise a processor halts while all callers wait, and the proxy
-// wakes up late. 16 callers 0.5 ms away then made 23 000 checks/s with penstock instead of
-// 25 300, 24 900 with ulule/limiter instead of 26 100, and 23 700 with rueidis instead of
-// 25 700. The page says whether the kernel took the request. Measures on
-// one machine leave the processors to the kernel. If these stay awake there, too, a lone
-// caller takes 30 to 34 µs instead of 76 to 99, with penstock and redis_rate alike. Then 8 callers
-// make 1.3 times ulule/limiter's checks, instead of 0.80 to 0.84.
+// The round trip is the median time of a PING, and includes the proxy's own work: the
+// program changes the delay until PINGs take the right time. It fails if they stay
+// more than 10 % off, which happens on a busy machine. The page has their times, and says
+// whether the kernel kept idle processors awake, which only root may ask for.
 //
 // The proxy, the callers and Redis share the cores. A real network uses none. So
 // peers that send each check by itself also pay for the proxy.
@@ -108,9 +83,6 @@
 //   - Clients that ask ahead are far from their limits. Near its limit a client waits for
 //     Redis, as without Ahead.
 //
-// # Quick
-//
 // With -quick each contestant runs for an instant. The run fails if a contestant
 // does not work or if penstock allocates more than its measure allows, and it ignores times.
-// It is part of make check, so that the program keeps working.
 package main

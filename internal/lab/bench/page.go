@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -195,44 +196,32 @@ func (p *page) overdone() (err error) {
 
 // text writes at least three digits and the unit, and separates thousands.
 func (f figure) text(v float64) string {
-	number := ""
+	decimals := 2
 	switch {
 	case math.IsNaN(v):
 		return "–"
-	case f == allocations:
-		number = fmt.Sprintf("%.0f", v)
-	case v >= 100:
-		number = thousands(int(v + 0.5))
+	case f == allocations || v >= 100:
+		decimals = 0
 	case v >= 10:
-		number = fmt.Sprintf("%.1f", v)
-	default:
-		number = fmt.Sprintf("%.2f", v)
+		decimals = 1
+	}
+	number := strconv.FormatFloat(v, 'f', decimals, 64)
+	for i := len(number) - 3; decimals == 0 && i > 0; i -= 3 {
+		number = number[:i] + " " + number[i:]
 	}
 	return strings.TrimRight(number+" "+f.unit, " ")
 }
 
-func thousands(n int) string {
-	text := fmt.Sprint(n)
-	for i := len(text) - 3; i > 0; i -= 3 {
-		text = text[:i] + " " + text[i:]
-	}
-	return text
-}
-
 // peerVersions returns the modules that were measured, with versions.
 func peerVersions() (versions []string) {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return nil
-	}
-	for _, name := range []string{
+	peers := []string{
 		"github.com/redis/go-redis/v9", "github.com/go-redis/redis_rate/v10", "github.com/redis/rueidis", "github.com/ulule/limiter/v3",
 		"github.com/go-chi/httprate", "github.com/sethvargo/go-limiter", "golang.org/x/time",
-	} {
-		for _, dep := range info.Deps {
-			if dep.Path == name {
-				versions = append(versions, strings.TrimPrefix(name, "github.com/")+" "+dep.Version)
-			}
+	}
+	info, _ := debug.ReadBuildInfo()
+	for _, dep := range info.Deps {
+		if slices.Contains(peers, dep.Path) {
+			versions = append(versions, strings.TrimPrefix(dep.Path, "github.com/")+" "+dep.Version)
 		}
 	}
 	return versions
