@@ -1,7 +1,6 @@
 package main
 
 import (
-	"archive/zip"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -113,14 +112,5 @@ func filesOf(dir string) (files []modzip.File, err error) {
 // unzip writes the files of a module of the proxy into a folder, which becomes the main module.
 func (p *proxy) unzip(folder, version, dir string) error {
 	v := module.Version{Path: path.Join(root, folder), Version: version}
-	archive, err := zip.OpenReader(filepath.Join(p.dir, filepath.FromSlash(v.Path), "@v", version+".zip"))
-	if err != nil {
-		return err
-	}
-	defer archive.Close()
-	sub, err := fs.Sub(archive, v.String())
-	if err != nil {
-		return err
-	}
-	return os.CopyFS(dir, sub)
+	return modzip.Unzip(dir, v, filepath.Join(p.dir, filepath.FromSlash(v.Path), "@v", version+".zip"))
 }

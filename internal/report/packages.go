@@ -3,11 +3,13 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/scanner"
 	"go/token"
+	"go/types"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -51,10 +53,7 @@ func measure(root string) ([]goPackage, error) {
 			i, packages = len(packages), append(packages, goPackage{folder: folder})
 		}
 		source, err := os.ReadFile(name)
-		if err != nil {
-			return err
-		}
-		return packages[i].count(name, source)
+		return errors.Join(err, packages[i].count(name, source))
 	})
 	return packages, err
 }
@@ -74,9 +73,7 @@ func (f *figures) count(name string, source []byte) error {
 	f.lines += lines
 	f.tokens += tokens
 	f.longest = max(f.longest, strings.Count(string(source), "\n"))
-	for _, d := range file.Decls {
-		f.names += exported(d)
-	}
+	f.names += namesOf(file)
 	return nil
 }
 
@@ -103,45 +100,27 @@ func scan(name string, source []byte) (lines, tokens int) {
 	}
 }
 
-// exported returns how many exported names a declaration has.
-func exported(d ast.Decl) (names int) {
-	var ids []*ast.Ident
-	switch d := d.(type) {
-	case *ast.FuncDecl:
-		if d.Recv == nil || ast.IsExported(receiver(d)) {
-			ids = append(ids, d.Name)
-		}
-	case *ast.GenDecl:
-		for _, spec := range d.Specs {
-			switch s := spec.(type) {
-			case *ast.ValueSpec:
-				ids = append(ids, s.Names...)
-			case *ast.TypeSpec:
-				ids = append(ids, s.Name)
+// namesOf counts the exported names of a file, and drops most others from it.
+func namesOf(file *ast.File) (names int) {
+	ast.FileExports(file)
+	for _, d := range file.Decls {
+		switch d := d.(type) {
+		case *ast.FuncDecl:
+			if d.Recv == nil || ast.IsExported(strings.TrimPrefix(types.ExprString(d.Recv.List[0].Type), "*")) {
+				names++
+			}
+		case *ast.GenDecl:
+			for _, spec := range d.Specs {
+				switch s := spec.(type) {
+				case *ast.ValueSpec:
+					names += len(s.Names)
+				case *ast.TypeSpec:
+					names++
+				}
 			}
 		}
 	}
-	for _, id := range ids {
-		if id.IsExported() {
-			names++
-		}
-	}
 	return names
-}
-
-// receiver returns the name of a method's type.
-func receiver(d *ast.FuncDecl) string {
-	expr := d.Recv.List[0].Type
-	if pointer, ok := expr.(*ast.StarExpr); ok {
-		expr = pointer.X
-	}
-	if generic, ok := expr.(*ast.IndexExpr); ok {
-		expr = generic.X
-	}
-	if id, ok := expr.(*ast.Ident); ok {
-		return id.Name
-	}
-	return ""
 }
 
 func (f *figures) add(other *figures) {

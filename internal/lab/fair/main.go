@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -27,8 +28,6 @@ import (
 	ratelimit "github.com/penstock-go/penstock/middleware"
 )
 
-var folder = flag.String("o", ".", "the `folder` for fair.svg and RESULTS.md")
-
 const (
 	capacity = 100 // per second
 	minute   = 60  // seconds of a run, after one that is not counted
@@ -38,19 +37,19 @@ const (
 type scene struct {
 	name    string
 	rates   []int // requests per second
-	weights []int // by tenant, repeated; nil: 1 each
+	weights []int // by tenant, repeated
 	sticky  bool  // each tenant has one instance
 }
 
-func nine(each, hog int) []int {
-	return []int{each, each, each, each, each, each, each, each, each, hog}
-}
+var alike = []int{1}
+
+func nine(each, hog int) []int { return append(slices.Repeat([]int{each}, 9), hog) }
 
 var scenes = []scene{
-	{name: "nine ask for 5/s, one for 1 000/s", rates: nine(5, 1_000)},
-	{name: "nine ask for 5/s, one for 5 000/s", rates: nine(5, 5_000)},
-	{name: "nine ask for 20/s, one for 1 000/s", rates: nine(20, 1_000)},
-	{name: "six ask for 200/s, with weights 1, 2, 5, 1, 2, 5", rates: []int{200, 200, 200, 200, 200, 200}, weights: []int{1, 2, 5}},
+	{name: "nine ask for 5/s, one for 1 000/s", rates: nine(5, 1_000), weights: alike},
+	{name: "nine ask for 5/s, one for 5 000/s", rates: nine(5, 5_000), weights: alike},
+	{name: "nine ask for 20/s, one for 1 000/s", rates: nine(20, 1_000), weights: alike},
+	{name: "six ask for 200/s, with weights 1, 2, 5, 1, 2, 5", rates: slices.Repeat([]int{200}, 6), weights: []int{1, 2, 5}},
 }
 
 // A result is what the tenants asked for and were given.
@@ -66,8 +65,7 @@ func policy(fair bool) ratelimit.Policy {
 	p := ratelimit.Policy{Name: "capacity", Key: keyfunc.Const("all"), Capacity: true, Limit: algorithms.TokenBucket(capacity, time.Second)}
 	if fair {
 		p.ShareBy = keyfunc.User(func(ctx context.Context) (keyfunc.Identity, bool) {
-			id, ok := ctx.Value(tenantKey{}).(keyfunc.Identity)
-			return id, ok
+			return ctx.Value(tenantKey{}).(keyfunc.Identity), true
 		})
 		p.Weights = map[string]int64{"1": 1, "2": 2, "5": 5}
 	}
@@ -81,18 +79,13 @@ func (s *scene) request(tenant int) *http.Request {
 	return r
 }
 
-func (s *scene) weight(tenant int) int {
-	if s.weights == nil {
-		return 1
-	}
-	return s.weights[tenant%len(s.weights)]
-}
+func (s *scene) weight(tenant int) int { return s.weights[tenant%len(s.weights)] }
 
 // simulated runs a scene in one instance, with Memory.
 func (s *scene) simulated(t *testing.T, fair bool) (r result) {
 	synctest.Test(t, func(*testing.T) {
 		m := ratelimit.Must(ratelimit.New(algorithms.NewMemory(nil), nil, policy(fair)))
-		s.run(&r, []*ratelimit.Middleware{m}, func(do func()) { do() })
+		s.run(&r, []*ratelimit.Middleware{m})
 	})
 	return r
 }
@@ -108,20 +101,20 @@ func (s *scene) real(t *testing.T, fair bool) (r result) {
 		defer limiter.Close()
 		all = append(all, ratelimit.Must(ratelimit.New(limiter, nil, policy(fair))))
 	}
-	var wg sync.WaitGroup
-	s.run(&r, all, func(do func()) { wg.Go(do) })
-	wg.Wait()
+	s.run(&r, all)
 	return r
 }
 
-// run sends the requests of a scene, as a Poisson process. start runs one of them.
-func (s *scene) run(r *result, instances []*ratelimit.Middleware, start func(func())) {
+// run sends the requests of a scene, as a Poisson process. A request does not wait for the one before it.
+func (s *scene) run(r *result, instances []*ratelimit.Middleware) {
 	rnd, total := rand.New(rand.NewPCG(1, 1)), 0
 	for _, rate := range s.rates {
 		total += rate
 	}
 	r.asked, r.got = make([]int, len(s.rates)), make([]int, len(s.rates))
-	var mu sync.Mutex
+	var all sync.WaitGroup
+	defer all.Wait()
+	var mu sync.Mutex // guards r
 	begin, next := time.Now(), time.Duration(0)
 	for {
 		next += time.Duration(rnd.ExpFloat64() * float64(time.Second) / float64(total))
@@ -139,7 +132,7 @@ func (s *scene) run(r *result, instances []*ratelimit.Middleware, start func(fun
 		if s.sticky {
 			instance = instances[tenant%len(instances)]
 		}
-		start(func() {
+		all.Go(func() {
 			v, err := instance.Check(s.request(tenant))
 			if err != nil {
 				panic(err)
@@ -216,6 +209,7 @@ less than their shares.
 
 // main runs as a test does, because only a test can have a bubble of synctest.
 func main() {
+	folder := flag.String("o", ".", "the `folder` for fair.svg and RESULTS.md")
 	fair := testing.InternalTest{Name: "fair", F: func(t *testing.T) {
 		text, svg := page(t)
 		err := errors.Join(os.WriteFile(filepath.Join(*folder, "RESULTS.md"), []byte(text), 0o644), os.WriteFile(filepath.Join(*folder, "fair.svg"), []byte(svg), 0o644))

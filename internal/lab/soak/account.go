@@ -1,25 +1,9 @@
-// The books: accounts of keys, and the bounds of promises 1 and 2.
+// The books: accounts of keys, and the bounds of promises 1 and 2, which
+// algorithms/shared/OUTAGES.md derives.
 //
-// A bucket admits its burst B at once, and R per W from then on. In a time T it
-// admits at most
-//
-//	B + R T/W + 1
-//
-// units, where the 1 rounds up. For example, TokenBucket(40, time.Second) with a
-// burst of 20 admits at most 20 + 40*3 + 1 = 141 units in 3 s.
-//
-// A window admits R, at any moment of it. So T counts as the windows that it
-// touches. Windows of FixedWindow and SlidingWindowCounter begin at multiples of W.
-// The time from 1.9 s to 4.1 s touches three windows of 2 s, in which
-// FixedWindow(80, 2*time.Second) admits at most 240 units. The window of a
-// SlidingWindowLog may begin at any moment. The same 2.2 s then touch two windows,
-// because the first one begins with the first take.
-//
-// Each loss of data gives the key one more burst; the burst of a window is R.
-//
-// An instance without Redis has 1/N of the limit, as a bucket of the same rate
-// (algorithms/internal/step/share.go). Its burst is B/N rounded up, less than
-// B/N + 1. So N instances admit at most B + N + R T/W.
+// Windows of FixedWindow and SlidingWindowCounter begin at multiples of W. The window
+// of a SlidingWindowLog may begin at any moment. An instance without Redis has 1/N of the
+// limit, as a bucket of the same rate, whose burst is less than B/N + 1.
 
 package main
 

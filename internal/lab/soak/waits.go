@@ -3,10 +3,7 @@
 // On a busy machine the process may not run for many milliseconds, and no limiter
 // can answer then. A goroutine that sleeps for 1 ms at a time detects that: if it
 // wakes up more than 2 ms after the last time, the time beyond the first
-// millisecond was a stall. The net time of a call is its length without the stalls
-// that overlap it. For example, a call takes from 50 to 310 ms. It overlaps a stall
-// from 0 to 60 ms and another one from 100 to 300 ms. Its length is 260 ms, and its
-// net time 260 - 10 - 200 = 50 ms.
+// millisecond was a stall.
 
 package main
 
