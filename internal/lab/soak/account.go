@@ -10,7 +10,6 @@ package main
 import (
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
@@ -43,52 +42,43 @@ type account struct {
 	limit       algorithms.Limit
 	fail        algorithms.FailureMode
 
-	shared, local atomic.Int64 // without units that were returned, even if the return was lost
-	first, last   atomic.Int64 // µs: when the first admitted take was sent, and the last one was answered
+	mu            sync.Mutex // guards the fields below
+	shared, local int64      // without units that were returned, even if the return was lost
+	first, last   int64      // µs: when the first admitted take was sent, and the last one was answered
 }
 
 func (a *account) check(cost int64) algorithms.Check {
 	return algorithms.Check{Policy: a.policy, Key: a.key, Limit: a.limit, Fail: a.fail, Cost: cost}
 }
 
-// add notes units that a limiter admitted.
-func (a *account) add(source algorithms.Source, units int64) {
+// admit notes units that a limiter admitted to a take sent at an instant. They are negative if they were returned.
+func (a *account) admit(source algorithms.Source, units int64, asked time.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	switch source {
 	case algorithms.Shared:
-		a.shared.Add(units)
+		a.shared += units
 	case algorithms.Local:
-		a.local.Add(units)
+		a.local += units
 	}
-}
-
-// admit notes a take that was admitted.
-func (a *account) admit(c *algorithms.Check, asked time.Time) {
-	a.add(c.Decision.Source, c.Cost)
-	a.first.CompareAndSwap(0, asked.UnixMicro())
-	for now := time.Now().UnixMicro(); ; {
-		if last := a.last.Load(); now <= last || a.last.CompareAndSwap(last, now) {
-			return
-		}
+	if a.last == 0 {
+		a.first = asked.UnixMicro()
 	}
+	a.first, a.last = min(a.first, asked.UnixMicro()), max(a.last, time.Now().UnixMicro())
 }
 
 // admits returns the most that the limit admits from the first take to the last.
 func (a *account) admits() int64 {
 	r, w := a.limit.Requests(), a.limit.Window().Microseconds()
-	first, last := a.first.Load()-early, a.last.Load()
 	switch a.limit.Algorithm() {
 	case logs:
-		return r * ((last-first)/w + 1)
+		return r * ((a.last-a.first)/w + 1)
 	case counters, windows:
-		return r * (last/w - first/w + 1)
+		return r * (a.last/w - a.first/w + 1)
 	default:
-		return a.limit.Burst() + (last-first)*r/w + 1
+		return a.limit.Burst() + (a.last-a.first)*r/w + 1
 	}
 }
-
-// early (µs): the caller that sets first may have asked so much later than another
-// caller whose take was admitted.
-const early = 300_000
 
 var (
 	counters = algorithms.SlidingWindowCounter(1, time.Second).Algorithm()
@@ -111,9 +101,9 @@ func (c claim) exceeds(other claim) bool {
 
 // claims returns promises 1 and 2 for a key.
 func (a *account) claims(losses int64) []claim {
-	perWindow := (a.last.Load() - a.first.Load() + early) * a.limit.Requests() / a.limit.Window().Microseconds()
+	perWindow := (a.last - a.first) * a.limit.Requests() / a.limit.Window().Microseconds()
 	return []claim{
-		{"by Redis", a.shared.Load(), a.admits() + losses*a.limit.Burst()},
-		{"locally", a.local.Load(), a.limit.Burst() + perWindow + instances},
+		{"by Redis", a.shared, a.admits() + losses*a.limit.Burst()},
+		{"locally", a.local, a.limit.Burst() + perWindow + instances},
 	}
 }

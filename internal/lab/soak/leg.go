@@ -60,7 +60,8 @@ func (l *leg) run(ctx context.Context, start func(*nottest.Owner) *topology, d t
 	closedIn := l.awaitClosed()
 	end()
 	l.awaitTold()
-	row := row{leg: l, tally: l.tally(), closedIn: closedIn, lateness: l.judgeWaits(), fullest: l.judgeBooks()}
+	row := row{leg: l, tally: l.tally(), closedIn: closedIn, fullest: l.judgeBooks()}
+	row.slowest, row.net = l.waits.judge(l.broken)
 	if l.losses.Load() == 0 {
 		row.audited = len(l.books.onces)
 		if err := l.audit(row.lost); err != nil {

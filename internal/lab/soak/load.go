@@ -108,14 +108,14 @@ func (c *caller) take(of ...*account) {
 		return
 	}
 	for i, a := range of {
-		a.admit(&checks[i], asked)
+		a.admit(checks[i].Decision.Source, cost, asked)
 	}
 	source := checks[0].Decision.Source
 	if len(of) > 1 || source == algorithms.Undecided || c.random.IntN(10) > 0 {
 		return
 	}
 	checks[0].Op, checks[0].Cost = algorithms.Return, 1+c.random.Int64N(cost)
-	of[0].add(source, -checks[0].Cost) // even if the limiter drops the return
+	of[0].admit(source, -checks[0].Cost, asked) // even if the limiter drops the return
 	c.ask(checks)
 }
 
@@ -128,7 +128,7 @@ func (c *caller) hangUp(a *account) {
 	err := c.timed(ctx, checks)
 	switch {
 	case err == nil && algorithms.Allowed(checks):
-		a.admit(&checks[0], asked)
+		a.admit(checks[0].Decision.Source, 1, asked)
 	case err != nil && ctx.Err() == nil:
 		c.broken("%v: got error %v although the caller did not hang up", describe(checks), err)
 	case err != nil:

@@ -74,20 +74,15 @@ func (w *waits) net(s span) time.Duration {
 	return net
 }
 
-// A lateness sums up the calls of a leg.
-type lateness struct {
-	slowest, net time.Duration // the longest call, with and without stalls
-	over         []span        // calls that took too long even without stalls
-}
-
-// judge judges the calls. Call it when no caller is left.
-func (w *waits) judge() (l lateness) {
+// judge tells broken of the calls that took too long even without stalls. It returns the longest call, with and without
+// stalls. Call it when no caller is left.
+func (w *waits) judge(broken func(format string, args ...any)) (slowest, slowestNet time.Duration) {
 	for _, call := range w.late {
-		net := w.net(call)
-		l.slowest, l.net = max(l.slowest, call.length()), max(l.net, net)
-		if net > time.Duration(call.slots)*deadline+grace {
-			l.over = append(l.over, call)
+		net, most := w.net(call), time.Duration(call.slots)*deadline+grace
+		slowest, slowestNet = max(slowest, call.length()), max(slowestNet, net)
+		if net > most {
+			broken("a call of %d slots took %v, and %v without the machine's stalls; want at most %v", call.slots, call.length(), net, most)
 		}
 	}
-	return l
+	return slowest, slowestNet
 }
