@@ -3,7 +3,6 @@
 //	accuracy compares each algorithm with an exact log: make accuracy
 //	bench    compares penstock with its peers: make bench
 //	fair     runs nine modest tenants beside a greedy one: make fair
-//	hammer   loads a server, and waits as it asks: go -C internal/lab run ./hammer URL
 //	herd     simulates crowds of denied clients: make herd
 //	migrate  has the programs of COMING_FROM.md: before, with a peer, and after
 //	mutants  breaks the code that decides, and counts the changes that the tests notice: make mutants
