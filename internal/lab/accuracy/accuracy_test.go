@@ -8,7 +8,7 @@ import (
 )
 
 func TestPageIsUpToDate(t *testing.T) {
-	want, err := page(1)
+	want, err := page()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -22,7 +22,7 @@ func TestReadmeHasTheFigures(t *testing.T) {
 	readme := read(t, "../../../README.md")
 	most := make(map[string]int64)
 	for _, sh := range shapes {
-		r := newRun(subjects[0].make(100), 1)
+		r := newRun(subjects[0].make(100))
 		if err := sh.send(r, 400); err != nil {
 			t.Fatal(err)
 		}
@@ -39,7 +39,7 @@ func TestReadmeHasTheFigures(t *testing.T) {
 
 func TestTheLogIsExact(t *testing.T) {
 	for _, sh := range shapes {
-		r := newRun(subjects[1].make(20), 2)
+		r := newRun(subjects[1].make(20))
 		if err := sh.send(r, 100); err != nil {
 			t.Fatal(err)
 		}

@@ -41,16 +41,11 @@ var subjects = []subject{
 }
 
 func main() {
-	folder := flag.String("o", "", "write the page into this `folder`; otherwise print it")
-	seed := flag.Uint64("seed", 1, "`seed` of the traffic")
+	folder := flag.String("o", ".", "write the page into this `folder`")
 	flag.Parse()
-	text, err := page(*seed)
+	text, err := page()
 	if err == nil {
-		if *folder == "" {
-			_, err = os.Stdout.WriteString(text)
-		} else {
-			err = os.WriteFile(filepath.Join(*folder, pageFile), []byte(text), 0o644)
-		}
+		err = os.WriteFile(filepath.Join(*folder, pageFile), []byte(text), 0o644)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "accuracy:", err)
@@ -100,8 +95,8 @@ func (a *admissions) add(now int64) { a.instants = append(a.instants, now) }
 // begin is an instant at which windows of the clock begin.
 var begin = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro()
 
-func newRun(limit algorithms.Limit, seed uint64) *run {
-	r := &run{limit: limit, random: rand.New(rand.NewPCG(seed, uint64(limit.Requests()))), now: begin}
+func newRun(limit algorithms.Limit) *run {
+	r := &run{limit: limit, random: rand.New(rand.NewPCG(1, uint64(limit.Requests()))), now: begin}
 	r.memory = algorithms.NewMemory(&algorithms.MemoryOptions{Now: func() time.Time { return time.UnixMicro(r.now) }})
 	r.least = limit.Requests()
 	return r

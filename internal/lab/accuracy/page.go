@@ -30,7 +30,7 @@ nearly exact. A fixed window counts minutes of the clock.
 `
 
 // page runs everything, and returns the page.
-func page(seed uint64) (string, error) {
+func page() (string, error) {
 	var b strings.Builder
 	b.WriteString(intro)
 	for _, s := range shapes {
@@ -40,7 +40,7 @@ func page(seed uint64) (string, error) {
 	for _, s := range subjects {
 		fmt.Fprintf(&b, "### %s\n\n| traffic |%s", s.name, head)
 		for _, sh := range shapes {
-			all, err := runAll(s, sh, seed)
+			all, err := runAll(s, sh)
 			if err != nil {
 				return "", err
 			}
@@ -50,7 +50,7 @@ func page(seed uint64) (string, error) {
 	}
 	b.WriteString("## SlidingWindowCounter, each limit\n\n| traffic | limit |" + strings.Replace(head, "|---|", "|---|---|", 1))
 	for _, sh := range shapes {
-		all, err := runAll(subjects[0], sh, seed)
+		all, err := runAll(subjects[0], sh)
 		if err != nil {
 			return "", err
 		}
@@ -73,10 +73,10 @@ func (f figures) String() string {
 }
 
 // runAll runs all limits, under the requests of 20 to 400 minutes.
-func runAll(s subject, sh shape, seed uint64) ([]figures, error) {
+func runAll(s subject, sh shape) ([]figures, error) {
 	var all []figures
 	for _, n := range limits {
-		r := newRun(s.make(n), seed)
+		r := newRun(s.make(n))
 		if err := sh.send(r, max(20, min(400, 100_000/n))); err != nil {
 			return nil, fmt.Errorf("%s, %s, %d: %w", s.name, sh.name, n, err)
 		}
