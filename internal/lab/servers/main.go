@@ -11,11 +11,9 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"os/signal"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"time"
@@ -47,15 +45,14 @@ func run(ctx context.Context, paths []string, file string) error {
 	if len(paths) == 0 {
 		return errors.New("no server given or installed: run make test-servers SERVERS=\"/path/to/valkey-server ...\"")
 	}
-	tests, err := build(ctx)
+	root, err := product.Dir(ctx)
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(tests.dir)
 	var reports []report
 	failed := false
 	for _, path := range paths {
-		r, err := tests.test(ctx, path)
+		r, err := test(ctx, root, path)
 		if err != nil {
 			return fmt.Errorf("%s: %w", path, err)
 		}
@@ -77,68 +74,39 @@ func run(ctx context.Context, paths []string, file string) error {
 }
 
 // test runs all tests on one server. Then it runs each failed test again by itself.
-func (b binaries) test(ctx context.Context, path string) (report, error) {
+func test(ctx context.Context, root, path string) (report, error) {
 	name, version, err := redistest.Version(path)
 	if err != nil {
 		return report{}, err
 	}
 	r := report{server: name, version: version}
+	fmt.Fprintf(os.Stderr, "testing %s %s (%s)\n", name, version, path)
+	args := []string{"-skip=Miniredis"} // it is no server
 	for _, pkg := range packages {
-		fmt.Fprintf(os.Stderr, "testing %s on %s %s (%s)\n", pkg, name, version, path)
-		events, err := b.run(ctx, path, pkg, "-test.skip=Miniredis") // it is no server
-		if err != nil {
-			return report{}, err
-		}
-		r.add(events)
+		args = append(args, "./"+pkg)
+	}
+	if err := goTest(ctx, root, path, &r, args...); err != nil {
+		return report{}, err
 	}
 	r.recheck(func(t testName) bool {
 		top, _, _ := strings.Cut(t.test, "/")
-		events, err := b.run(ctx, path, t.path, "-test.run=^"+regexp.QuoteMeta(top)+"$")
-		if err != nil {
-			return false
-		}
 		var alone report
-		alone.add(events)
-		return alone.passed > 0 && len(alone.failed) == 0
+		err := goTest(ctx, root, path, &alone, "-run=^"+regexp.QuoteMeta(top)+"$", "./"+t.path)
+		return err == nil && alone.passed > 0 && len(alone.failed) == 0
 	})
 	return r, ctx.Err()
 }
 
-// binaries are the built tests. They are built once for all servers.
-type binaries struct{ root, dir string } // the product's directory, and theirs
-
-func build(ctx context.Context) (b binaries, err error) {
-	if b.root, err = product.Dir(ctx); err != nil {
-		return b, err
-	}
-	if b.dir, err = os.MkdirTemp("", "servers-"); err != nil {
-		return b, err
-	}
-	for _, pkg := range packages {
-		cmd := exec.CommandContext(ctx, "go", "test", "-c", "-o", b.file(pkg), "./"+pkg)
-		cmd.Dir, cmd.Stdout, cmd.Stderr = b.root, os.Stderr, os.Stderr
-		if err := cmd.Run(); err != nil {
-			return b, errors.Join(err, os.RemoveAll(b.dir))
-		}
-	}
-	return b, nil
-}
-
-func (b binaries) file(pkg string) string {
-	return filepath.Join(b.dir, strings.ReplaceAll(pkg, "/", "_")+".test")
-}
-
-// run returns the events of a package's tests, as go test -json prints them. A failed test is no error.
-func (b binaries) run(ctx context.Context, path, pkg string, args ...string) (io.Reader, error) {
-	cmd := exec.CommandContext(ctx, "go", append([]string{
-		"tool", "test2json", "-p", pkg, b.file(pkg), "-test.v=test2json", "-test.timeout=30m",
-	}, args...)...)
-	cmd.Dir, cmd.Env = filepath.Join(b.root, pkg), append(os.Environ(), "REDIS_SERVER="+path, "PENSTOCK_LONG=1")
+// goTest adds the results of tests to a report. A failed test is no error.
+func goTest(ctx context.Context, root, server string, r *report, args ...string) error {
+	cmd := exec.CommandContext(ctx, "go", append([]string{"test", "-json", "-vet=off", "-count=1", "-p=1", "-timeout=30m"}, args...)...)
+	cmd.Dir, cmd.Env = root, append(os.Environ(), "REDIS_SERVER="+server, "PENSTOCK_LONG=1")
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, os.Stderr
 	var exit *exec.ExitError
 	if err := cmd.Run(); err != nil && !errors.As(err, &exit) {
-		return nil, err
+		return err
 	}
-	return &out, ctx.Err()
+	r.add(&out)
+	return ctx.Err()
 }

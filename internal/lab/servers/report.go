@@ -45,7 +45,7 @@ func (r *report) add(events io.Reader) {
 		if err := lines.Decode(&e); err != nil {
 			return
 		}
-		t := testName{e.Package, e.Test}
+		t := testName{strings.TrimPrefix(e.Package, "github.com/penstock-go/penstock/"), e.Test}
 		switch e.Action {
 		case "run":
 			t.eachAbove(func(outer testName) { above[outer] = true })
