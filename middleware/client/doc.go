@@ -13,9 +13,8 @@
 //	other 5xx   the server has failed      returns it             retry it if it may run twice
 //	none        the connection failed      returns the error      retry it if it may run twice
 //
-// The Transport returns a 429 or 503 if the wait exceeds the request's deadline or MaxWait, if the attempts or
-// RetryShare are used up, if the request cannot be repeated, or if the denial is final. A POST or PATCH needs
-// Options.Retry, and a body needs GetBody. A denial is final if X-Should-Retry or Stripe-Should-Retry is "false", or if Options.Final says so.
+// The Transport returns a 429 or 503 if the wait exceeds the request's deadline or MaxWait, if the attempts
+// are used up, if the request cannot be repeated (Options.Retry), or if the denial is final (Options.Final).
 //
 // # How long it waits
 //
@@ -48,9 +47,6 @@
 // wait. A route is a method and a path, in which a segment with a digit counts as an ID and is left out. If the server counts
 // by other parts of requests, use Options.Partition.
 //
-// A success ends a stated wait: a request that left during the wait and succeeds shows that the server was wrong, or that
-// the limit has changed.
-//
 // # Servers that state no wait
 //
 // The Transport learns. It remembers how long the server denied. If the server denies each second request, requests leave at
@@ -72,7 +68,7 @@
 //	Limiter           all wait        -                                  takes a unit leaves first, with another unit
 //	Pace and Limiter  all wait        spreads requests over the window   takes a unit both
 //
-// Attempts of 1 ends retries only. Use Pace if the server advertises its limit: it meets no denial. Use Limiter if you know
+// Use Pace if the server advertises its limit: it meets no denial. Use Limiter if you know
 // the limit, or if several processes share it. Use both if others spend the same quota.
 //
 // # Fields that it reads

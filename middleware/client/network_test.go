@@ -87,7 +87,7 @@ func TestCrowd(t *testing.T) {
 	}))
 	defer s.Close()
 	limit, memory := algorithms.Concurrent(4, time.Minute), algorithms.NewMemory(nil)
-	c := &http.Client{Transport: newTransport(t, &http.Transport{}, &client.Options{Pace: true, Limiter: memory, Limit: limit, RetryShare: 0.3})}
+	c := &http.Client{Transport: newTransport(t, &http.Transport{}, &client.Options{Pace: true, Limiter: memory, Limit: limit})}
 	defer c.CloseIdleConnections()
 	var wg sync.WaitGroup
 	for i := range 300 {

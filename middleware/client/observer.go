@@ -66,15 +66,15 @@ const (
 	// server, or its turn in the pace), or limit (Options.Limiter).
 	Waited
 	// GaveUp: a request is not sent, or not sent again after a denial. The reason is wait (the wait is too long), attempts
-	// (the last attempt was denied), share (RetryShare is used up), request (the method, the body or a failed
+	// (the last attempt was denied), request (the method, the body or a failed
 	// Options.Limiter forbids a retry), or final (the server or Options.Final forbids it).
 	GaveUp
 )
 
 // Reasons of waits, and of giving up.
 const (
-	toRetry, forPace, forLimit                   = "retry", "pace", "limit"
-	tooLong, noAttempts, noShare, refused, final = "wait", "attempts", "share", "request", "final"
+	toRetry, forPace, forLimit          = "retry", "pace", "limit"
+	tooLong, noAttempts, refused, final = "wait", "attempts", "request", "final"
 )
 
 var kindNames = map[EventKind]string{Registered: "registered", Sent: "sent", Waited: "waited", GaveUp: "gave_up"}

@@ -39,9 +39,6 @@ type Options struct {
 	// requests go on. Many goroutines call Final. If it reads the body, it must replace it by another one with the same text.
 	Final func(*http.Response) bool
 
-	// RetryShare bounds the share of retries among all sent requests, below 1, plus 10 in reserve; 0 means no bound.
-	RetryShare float64
-
 	// Pace spreads requests over the window that the server advertises, first in, first out. Until a server's first
 	// response, one request is sent at a time, or one in 5 s. A server that advertises nothing is not paced until it denies.
 	// Then all requests wait, also after a 503 that states no wait, and few are sent at once. Processes that share a quota
@@ -104,9 +101,6 @@ func (o *Options) completed() (Options, error) {
 		c.Statuses = defaultStatuses
 	}
 	c.Statuses = slices.Clone(c.Statuses)
-	if !(c.RetryShare >= 0 && c.RetryShare < 1) { // NaN, too
-		wrong("Options.RetryShare is %v: want 0 or more, and less than 1", c.RetryShare)
-	}
 	c.validateLimit(wrong)
 	for i, observer := range c.Observers {
 		if observer == nil {

@@ -1,7 +1,6 @@
 package client_test
 
 import (
-	"math"
 	"strings"
 	"testing"
 	"time"
@@ -23,9 +22,6 @@ func TestMisconfigurations(t *testing.T) {
 		{client.Options{MaxWait: -1}, []string{"Options.MaxWait is -1ns"}},
 		{client.Options{Attempts: -1}, []string{"Options.Attempts is -1"}},
 		{client.Options{Statuses: []int{429, 200, 600}}, []string{"has 200", "has 600"}},
-		{client.Options{RetryShare: 1}, []string{"Options.RetryShare is 1"}},
-		{client.Options{RetryShare: -0.1}, []string{"Options.RetryShare is -0.1"}},
-		{client.Options{RetryShare: math.NaN()}, []string{"Options.RetryShare is NaN"}},
 		{client.Options{Limiter: memory}, []string{"Options.Limiter has no Options.Limit"}},
 		{client.Options{Limit: algorithms.TokenBucket(1, time.Second)}, []string{"Options.Limiter is nil"}},
 		{client.Options{Limiter: memory, Limit: algorithms.TokenBucket(-1, time.Second)}, []string{"Options.Limit: limit token-bucket -1/1s: requests", "the burst must be"}},
@@ -33,8 +29,8 @@ func TestMisconfigurations(t *testing.T) {
 		{client.Options{Limiter: memory, Limit: algorithms.Concurrent(1, time.Millisecond)}, []string{"holds units for 1ms"}},
 		{client.Options{Observers: []client.Observer{nil}}, []string{"Options.Observers[0] is nil"}},
 		{
-			client.Options{Name: "-", MaxWait: -1, Attempts: -1, Statuses: []int{1}, RetryShare: 2, Limiter: memory, Observers: []client.Observer{nil}},
-			[]string{"Name", "MaxWait", "Attempts", "Statuses", "RetryShare", "Limiter", "Observers"},
+			client.Options{Name: "-", MaxWait: -1, Attempts: -1, Statuses: []int{1}, Limiter: memory, Observers: []client.Observer{nil}},
+			[]string{"Name", "MaxWait", "Attempts", "Statuses", "Limiter", "Observers"},
 		},
 	}
 	for _, tt := range tests {

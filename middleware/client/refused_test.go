@@ -237,35 +237,6 @@ func TestPanicsOfObservers(t *testing.T) {
 	}
 }
 
-// TestSmallShare: the smallest share is not the absence of a bound.
-func TestSmallShare(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := denials(100)
-		transport := newTransport(t, s, &client.Options{RetryShare: 1e-9, Attempts: 100})
-		send(t, transport, get(t, context.Background()))
-		if len(s.arrived) != 11 {
-			t.Errorf("got %d requests, want the first and the reserve", len(s.arrived))
-		}
-	})
-}
-
-// TestFailedRewindCostsNoShare: a body that cannot be rewound leaves the retry budget to others.
-func TestFailedRewindCostsNoShare(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := denials(100)
-		transport := newTransport(t, s, &client.Options{RetryShare: 0.0001, Attempts: 2})
-		for range 20 {
-			req := get(t, context.Background())
-			req.Body, req.GetBody = io.NopCloser(strings.NewReader("x")), func() (io.ReadCloser, error) { return nil, io.ErrClosedPipe }
-			send(t, transport, req)
-		}
-		send(t, transport, get(t, context.Background()))
-		if len(s.arrived) != 22 {
-			t.Errorf("got %d requests, want 21 and a retry", len(s.arrived))
-		}
-	})
-}
-
 // TestErrorsNameTheCause: an error says for what the request waited, and for how long.
 func TestErrorsNameTheCause(t *testing.T) {
 	for want, o := range map[string]*client.Options{

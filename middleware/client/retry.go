@@ -30,9 +30,6 @@ func (x *exchange) retry(resp *http.Response) (bool, error) {
 	if refusal == "" {
 		if next, err = rewound(x.req); err != nil { // the denial says more than the failure
 			wait, refusal = 0, refused
-		} else if !x.t.shares.spend() {
-			closeBody(next)
-			wait, refusal = 0, noShare
 		}
 	}
 	if refusal != "" {

@@ -177,50 +177,6 @@ func TestRequestIsNotChanged(t *testing.T) {
 	})
 }
 
-// TestRetryShare: retries are at most the stated share of all requests, beyond the
-// reserve.
-func TestRetryShare(t *testing.T) {
-	for share, first := range map[float64]int{0.1: 900, 0.25: 900, 0.5: 900, 0.003: 2991} {
-		synctest.Test(t, func(t *testing.T) {
-			events, sent := &eventLog{}, 0
-			transport := newTransport(t, roundTripper(func(*http.Request) (*http.Response, error) {
-				sent++
-				resp := response(http.StatusServiceUnavailable)
-				resp.Body = http.NoBody
-				return resp, nil
-			}), &client.Options{RetryShare: share, Attempts: 2, Observers: []client.Observer{events}})
-			for range first {
-				send(t, transport, get(t, context.Background()))
-			}
-			retries := sent - first
-			if want := 10 + int(share/(1-share)*float64(first)+0.5); retries < min(want-1, first) || retries > want {
-				t.Errorf("share %v: got %d retries of %d requests, want %d", share, retries, first, want)
-			}
-			if got := strings.Count(events.kinds(), "gave_up_share"); share < 0.5 && got != first-retries {
-				t.Errorf("share %v: gave up %d times, want %d", share, got, first-retries)
-			}
-		})
-	}
-}
-
-// TestQuietTimesSaveNoRetries: a long time without denials earns no more than the reserve.
-func TestQuietTimesSaveNoRetries(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := &script{}
-		transport := newTransport(t, s, &client.Options{RetryShare: 0.1, Attempts: 2})
-		for range 1000 {
-			send(t, transport, get(t, context.Background()))
-		}
-		s.responses = denials(1000).responses
-		for range 30 {
-			send(t, transport, get(t, context.Background()))
-		}
-		if got := len(s.arrived) - 1030; got < 12 || got > 13 {
-			t.Errorf("got %d retries, want 10 and a ninth of 30", got)
-		}
-	})
-}
-
 // TestCloseIdleConnections: http.Client reaches the base through the Transport.
 func TestCloseIdleConnections(t *testing.T) {
 	base := &closer{}

@@ -19,11 +19,10 @@ var ErrWait = errors.New("the wait exceeds the request's budget")
 // A Transport is an [http.RoundTripper] that waits as servers ask. The zero value does not work. It is safe for
 // concurrent use, and needs no Close.
 type Transport struct {
-	base   http.RoundTripper
-	o      Options
-	lanes  lanes
-	shares shares
-	log    logwriter.Seldom
+	base  http.RoundTripper
+	o     Options
+	lanes lanes
+	log   logwriter.Seldom
 }
 
 // NewTransport returns a Transport that sends requests through base; nil means [http.DefaultTransport]. The error joins
@@ -37,7 +36,6 @@ func NewTransport(base http.RoundTripper, o *Options) (*Transport, error) {
 		base = http.DefaultTransport
 	}
 	t := &Transport{base: base, o: c, lanes: lanes{byKey: map[string]*lane{}}}
-	t.shares.start(c.RetryShare)
 	t.log.Writer = logwriter.New(nil)
 	(&exchange{t: t, ctx: context.Background()}).observe(&Event{Kind: Registered})
 	return t, nil
@@ -70,7 +68,6 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	x.waiter = waiter{route: routeOf(req), wake: make(chan struct{}, 1)}
 	defer t.lanes.put(x.lane)
 	defer func() { x.lane.leave(&x.waiter, false) }() // if it has not left
-	t.shares.earn()
 	for {
 		resp, err := x.send()
 		if err != nil {

@@ -34,7 +34,7 @@ const (
 // reasons are the values of the label reason.
 var (
 	waitReasons   = []string{"retry", "pace", "limit"}
-	gaveUpReasons = []string{"wait", "attempts", "share", "request", "final"}
+	gaveUpReasons = []string{"wait", "attempts", "request", "final"}
 )
 
 // NewClient is [New] for metrics of Transports.

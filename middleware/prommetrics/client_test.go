@@ -45,7 +45,7 @@ func TestClientMetrics(t *testing.T) {
 			}
 			return w.Result(), failure
 		}), &client.Options{
-			Name: "github", Attempts: 3, RetryShare: 0.5, Observers: []client.Observer{m},
+			Name: "github", Attempts: 3, Observers: []client.Observer{m},
 			Limiter: algorithms.NewMemory(nil), Limit: algorithms.TokenBucket(1, 10*time.Second),
 		}))
 		_, series := gather(t, reg)
@@ -77,7 +77,6 @@ func TestClientMetrics(t *testing.T) {
 			"ratelimit_client_given_up_total{client=github,reason=request}":   1,
 			"ratelimit_client_given_up_total{client=github,reason=attempts}":  1,
 			"ratelimit_client_given_up_total{client=github,reason=wait}":      0,
-			"ratelimit_client_given_up_total{client=github,reason=share}":     0,
 			"ratelimit_client_given_up_total{client=github,reason=final}":     0,
 		})
 		if got := values["ratelimit_client_wait_seconds_total{client=github,reason=retry}"]; got < 8 || got > 12 {

@@ -87,5 +87,5 @@
 //	retries_total                           requests sent again after a denial
 //	waits_total                    reason   waits: retry, pace, limit
 //	wait_seconds_total             reason   time that requests have waited
-//	given_up_total                 reason   requests not sent (again): wait, attempts, share, request, final
+//	given_up_total                 reason   requests not sent (again): wait, attempts, request, final
 package prommetrics
