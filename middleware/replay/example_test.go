@@ -74,7 +74,6 @@ func ExampleFlags() {
 	//       token-bucket 53/1m burst 2                         1  7.69 %              240  12.50 %                           3
 	//       token-bucket 61/1m burst 3                         0     0 %                0      0 %                           4
 	//   smallest limit   token-bucket 61/1m burst 3, to deny at most 1 % of clients
-	//   lowest rate      token-bucket 12/1m burst 3, with the same burst
 	//   proposal         token-bucket 74/1m burst 3: with 20 % headroom, denies 0 % of requests and 0 % of clients
 	//                    based on 59m45s; other hours and days may have more traffic
 	//       candidate := ratelimit.Must(algorithms.ParseLimit("token-bucket 74/1m burst 3"))

@@ -3,11 +3,13 @@
 package replay
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -49,7 +51,7 @@ var fields = named(map[string]field{
 })
 
 // objects are the members whose members are those of a request.
-const objects = " request httprequest req res response "
+var objects = []string{"request", "httprequest", "req", "res", "response"}
 
 func named(rows map[string]field) map[string]field {
 	all := make(map[string]field)
@@ -135,118 +137,72 @@ func (l *entry) setCost(value string) error {
 
 var errJSON = errors.New("no JSON object")
 
-// parseJSON reads an object. The entry keeps no part of the text.
-func (p *parser) parseJSON(l *entry, text string) error {
-	if err := p.setMembers(l, text); err != nil {
-		return err
+// parseJSON reads the members of an object, and of its members in objects. It reads no other level, because decoding
+// into a map takes five times as long.
+func (p *parser) parseJSON(l *entry, text []byte) error {
+	if !json.Valid(text) {
+		return errJSON
 	}
-	all := l.Address + l.User + l.Method + l.Path // one allocation
-	for _, field := range []*string{&l.Address, &l.User, &l.Method, &l.Path} {
-		*field, all = all[:len(*field)], all[len(*field):]
-	}
-	return nil
-}
-
-// setMembers reads the members of an object, and of its members in objects. It reads no
-// other level, because decoding into a map takes five times as long.
-func (p *parser) setMembers(l *entry, text string) error {
-	rest := skipSpace(text[1:])
-	if rest == "}" {
-		return nil
-	}
-	for {
-		name, after, err := cutString(rest)
-		if err != nil {
-			return err
-		}
-		if after = skipSpace(after); after == "" || after[0] != ':' {
-			return errJSON
-		}
-		text := skipSpace(after[1:])
-		value, after, err := cutValue(text)
-		if err == nil {
-			err = p.set(l, name, value, text[0] == '{')
-		}
-		if err != nil {
-			return err
-		}
-		switch after = skipSpace(after); {
-		case after == "}":
+	for rest := text[1:]; ; {
+		if rest = bytes.TrimLeft(rest, ", \t\r\n"); rest[0] == '}' {
 			return nil
-		case after == "" || after[0] != ',':
-			return errJSON
 		}
-		rest = skipSpace(after[1:])
+		var name, value []byte
+		name, rest = cutValue(rest)
+		value, rest = cutValue(bytes.TrimLeft(rest, ": \t\r\n"))
+		var err error
+		if value[0] != '{' {
+			err = p.set(l, plain(name), plain(value))
+		} else if slices.Contains(objects, strings.ToLower(plain(name))) {
+			err = p.parseJSON(l, value)
+		}
+		if err != nil {
+			return err
+		}
 	}
 }
 
-// set reads the value of a member.
-func (p *parser) set(l *entry, name, value string, object bool) error {
+// cutValue cuts a value or a name off the text, which is valid JSON in an object.
+func cutValue(text []byte) (value, rest []byte) {
+	quoted, depth := false, 0
+	for i, escaped := 0, false; ; i++ {
+		switch c := text[i]; {
+		case escaped:
+			escaped = false
+		case quoted:
+			escaped, quoted = c == '\\', c != '"'
+		case depth == 0 && strings.IndexByte(":,} \t\r\n", c) >= 0:
+			return text[:i], text[i:]
+		case c == '"':
+			quoted = true
+		case c == '{' || c == '[':
+			depth++
+		case c == '}' || c == ']':
+			depth--
+		}
+	}
+}
+
+// plain returns the text of a string, or any other value as it is written.
+func plain(value []byte) (text string) {
+	if value[0] != '"' {
+		return string(value)
+	}
+	if bytes.IndexByte(value, '\\') < 0 {
+		return string(value[1 : len(value)-1])
+	}
+	_ = json.Unmarshal(value, &text) // it is valid
+	return text
+}
+
+// set reads the value of a field, if a replay needs it.
+func (p *parser) set(l *entry, name, value string) error {
 	read := fields[name]
-	if read == nil || object {
-		lower := strings.ToLower(name)
-		if object {
-			if strings.Contains(objects, " "+lower+" ") {
-				return p.setMembers(l, value)
-			}
-			return nil
-		}
-		read = fields[lower]
+	if read == nil {
+		read = fields[strings.ToLower(name)]
 	}
 	if read == nil {
 		return nil
 	}
 	return read(p, l, value)
-}
-
-func skipSpace(s string) string { return strings.TrimLeft(s, " \t\r\n") }
-
-// cutString cuts a string off the text.
-func cutString(text string) (value, rest string, err error) {
-	if text == "" || text[0] != '"' {
-		return "", "", errJSON
-	}
-	plain := true
-	for i := 1; i < len(text); i++ {
-		switch c := text[i]; {
-		case c == '"' && plain:
-			return text[1:i], text[i+1:], nil
-		case c == '"':
-			err := json.Unmarshal([]byte(text[:i+1]), &value)
-			return value, text[i+1:], err
-		case c == '\\':
-			plain = false
-			i++
-		case c < ' ' || c > '~': // Unmarshal judges it
-			plain = false
-		}
-	}
-	return "", "", errJSON
-}
-
-// cutValue cuts a value off the text.
-func cutValue(text string) (value, rest string, err error) {
-	if text == "" {
-		return "", "", errJSON
-	}
-	if text[0] == '"' {
-		return cutString(text)
-	}
-	end := strings.IndexAny(text, ",}")
-	if text[0] == '{' || text[0] == '[' {
-		d := json.NewDecoder(strings.NewReader(text))
-		var raw json.RawMessage
-		if err := d.Decode(&raw); err != nil {
-			return "", "", errJSON
-		}
-		end = int(d.InputOffset())
-	}
-	if end < 0 {
-		return "", "", errJSON
-	}
-	value, rest = strings.TrimRight(text[:end], " \t\r\n"), text[end:]
-	if !json.Valid([]byte(value)) {
-		return "", "", errJSON
-	}
-	return value, rest, nil
 }

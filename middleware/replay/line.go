@@ -10,7 +10,6 @@ import (
 	"net/netip"
 	"net/url"
 	"strings"
-	"sync"
 	"time"
 )
 
@@ -52,7 +51,6 @@ type parser struct {
 	unit    time.Duration // of durations that name none; 0: seconds
 	numbers []string      // such durations, while a sample is read
 	sampled bool
-	spare   []*entry
 }
 
 var (
@@ -66,25 +64,9 @@ var (
 
 var mark = []byte("\xef\xbb\xbf") // a byte-order mark
 
-// spent has batches of entries that the engine has decided: making an entry for each line
-// takes longer than parsing it.
-var spent = sync.Pool{New: func() any { return &[]*entry{new(entry)} }}
-
-// newEntry returns an empty entry.
-func (p *parser) newEntry() *entry {
-	for len(p.spare) == 0 {
-		p.spare = *spent.Get().(*[]*entry)
-	}
-	last := len(p.spare) - 1
-	l := p.spare[last]
-	p.spare = p.spare[:last]
-	*l = entry{Cost: -1}
-	return l
-}
-
 // parse reads a line of any format. The entry shares no memory with text.
 func (p *parser) parse(text []byte) (*entry, error) {
-	l := p.newEntry()
+	l := &entry{Cost: -1}
 	err := p.parseAny(l, bytes.TrimSpace(bytes.TrimPrefix(text, mark)))
 	if err == nil && l.inner != "" && l.Method == "" {
 		wrapped := l.inner
@@ -107,7 +89,7 @@ func (p *parser) parseAny(l *entry, text []byte) error {
 	case len(text) == 0:
 		return errForm
 	case text[0] == '{':
-		return p.parseJSON(l, string(text))
+		return p.parseJSON(l, text)
 	case text[0] == '#':
 		return p.parseDirective(string(text))
 	case p.columns != nil:
@@ -117,7 +99,7 @@ func (p *parser) parseAny(l *entry, text []byte) error {
 		rest := text[i+1:]
 		switch {
 		case c == '{' && bytes.HasPrefix(rest, []byte(`"`)) && text[len(text)-1] == '}':
-			return p.parseJSON(l, string(text[i:]))
+			return p.parseJSON(l, text[i:])
 		case c == '"' && !bytes.HasPrefix(rest, []byte(`"`)) && (i == 0 || text[i-1] != '"'): // "" is an empty user
 			return p.parseQuoted(l, string(text))
 		case c != '[' || len(rest) < 25:

@@ -166,7 +166,7 @@ func FuzzJSON(f *testing.F) {
 		}
 		var l entry
 		var p parser
-		err := p.parseJSON(&l, text)
+		err := p.parseJSON(&l, []byte(text))
 		if valid := json.Valid([]byte(text)); valid && err == errJSON || !valid && err == nil {
 			t.Errorf("%q: got %v", text, err)
 		}

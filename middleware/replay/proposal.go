@@ -11,21 +11,15 @@ import (
 )
 
 // answer completes the report on a series by what the searches have found.
-func (p *replay) answer(r *policyReport, i int, found, rates []*search, proposed *trial) {
+func (p *replay) answer(r *policyReport, i int, found []*search, proposed *trial) {
 	s := p.history.series[i]
 	if found == nil {
 		r.Note = pairNotes[s.pair]
 		return
 	}
-	smallestOf := func(f *search) string {
-		if l, ok := f.limit(f.hi); ok && !f.none {
-			return l.String()
-		}
-		return ""
-	}
-	r.Smallest = smallestOf(found[clients])
-	if rates != nil && rates[0].hi < found[clients].hi {
-		r.Apart = smallestOf(rates[0])
+	f := found[clients]
+	if l, ok := limitOf(s.limit, f.hi); ok && !f.none {
+		r.Smallest = l.String()
 	}
 	if l := proposed.limits[i]; l != (algorithms.Limit{}) {
 		r.Proposal = &proposal{

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"runtime/debug"
 	"slices"
 	"time"
 
@@ -24,17 +23,12 @@ type replay struct {
 	report   report
 	took     durations
 	progress io.Writer
-	keys     int // when the garbage collector was last told
 }
 
 const fewDenied = 0.05 // of clients: where a curve begins
 
 // decide serves lines by the engine.
 func (p *replay) decide(lines []*entry) error {
-	if n := len(p.history.keys); n >= 2*p.keys {
-		p.keys = max(1, n)
-		debug.SetGCPercent(garbagePercent(n))
-	}
 	for _, l := range lines {
 		v := p.engine.decide(l)
 		p.count(l, &v)
@@ -45,7 +39,6 @@ func (p *replay) decide(lines []*entry) error {
 			return err
 		}
 	}
-	spent.Put(&lines)
 	return nil
 }
 
@@ -135,10 +128,6 @@ func (p *replay) conclude(ctx context.Context) error {
 	if err := p.history.search(ctx, p.spool, found); err != nil {
 		return err
 	}
-	rates := apart(found)
-	if err := p.history.search(ctx, p.spool, rates); err != nil {
-		return err
-	}
 	curve, proposed := p.history.curve(found), p.proposals(found)
 	if err := p.history.run(ctx, p.spool, append(curve, proposed)...); err != nil {
 		return err
@@ -150,7 +139,7 @@ func (p *replay) conclude(ctx context.Context) error {
 				r.Curve = append(r.Curve, pointOf(t, i, s))
 			}
 		}
-		p.answer(&r, i, found[i], rates[i], proposed)
+		p.answer(&r, i, found[i], proposed)
 		p.report.Policies = append(p.report.Policies, r)
 	}
 	slices.SortStableFunc(p.report.Policies, func(a, b policyReport) int {

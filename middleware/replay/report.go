@@ -54,7 +54,6 @@ type policyReport struct {
 	Results    []result  `json:"results"` // one, of the limit
 	MostDenied []client  `json:"most_denied,omitempty"`
 	Smallest   string    `json:"smallest,omitempty"` // the smallest limit for the goal; "": the algorithm has none
-	Apart      string    `json:"apart,omitempty"`    // the lowest rate for the goal, with the burst of Smallest
 	Curve      []point   `json:"curve,omitempty"`
 	Proposal   *proposal `json:"proposal,omitempty"`
 	Note       string    `json:"note,omitempty"` // why there is no proposal, or what it lacks

@@ -12,7 +12,6 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"runtime/debug"
 	"strings"
 
 	"github.com/penstock-go/penstock/algorithms"
@@ -84,7 +83,6 @@ func (o *Options) replay(ctx context.Context, handler func(algorithms.Limiter) (
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, p.spool.close()) }()
-	defer debug.SetGCPercent(debug.SetGCPercent(garbagePercent(0)))
 
 	if err := in.each(ctx, p.decide); err != nil {
 		return nil, err

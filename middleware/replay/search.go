@@ -33,7 +33,6 @@ type search struct {
 	series  *series
 	allowed int64 // denied clients
 	lo, hi  int64
-	burst   int64 // of all n; 0: in proportion to n
 	parts   int64 // the search ends within 1 of so many parts of hi
 	untried bool  // hi is only the highest that the algorithm can count
 	none    bool  // no limit of the algorithm is high enough
@@ -42,16 +41,6 @@ type search struct {
 // precise reports whether the search has ended.
 func (s *search) precise() bool {
 	return s.none || !s.untried && s.hi-s.lo <= max(1, s.hi/s.parts)
-}
-
-// limit returns the limit of n.
-func (s *search) limit(n int64) (algorithms.Limit, bool) {
-	l, ok := limitOf(s.series.limit, n)
-	if s.burst > 0 {
-		l = l.WithBurst(s.burst)
-		ok = l.Validate() == nil
-	}
-	return l, ok
 }
 
 // next returns the n to try, with few digits: most rates with many are not exact.
@@ -134,19 +123,6 @@ func (h *history) begin(share [goals]float64) [][]*search {
 	return all
 }
 
-// apart returns searches for the lowest rate of a bucket that keeps the burst found before.
-func apart(found [][]*search) [][]*search {
-	all := make([][]*search, len(found))
-	for i, of := range found {
-		if of != nil && !of[clients].none && of[clients].series.limit.Algorithm().Continuous() {
-			f := *of[clients]
-			f.lo, f.burst, f.parts = 0, burstOf(f.series.limit, f.hi), 10
-			all[i] = []*search{&f}
-		}
-	}
-	return all
-}
-
 // ranked returns the keys of each series, the largest demand at once first.
 func (h *history) ranked() [][]*key {
 	ranked := make([][]*key, len(h.series))
@@ -203,10 +179,10 @@ func (h *history) round(all [][]*search) (trials []*trial, tried [][]int64) {
 		ns := make([]int64, len(h.series))
 		open := false
 		for i, of := range all {
-			for len(of) > 0 && !of[min(int(g), len(of)-1)].precise() {
-				f := of[min(int(g), len(of)-1)]
+			for of != nil && !of[g].precise() {
+				f := of[g]
 				n := f.next()
-				if limit, ok := f.limit(n); ok {
+				if limit, ok := limitOf(f.series.limit, n); ok {
 					t.limits[i], ns[i], open = limit, n, true
 					for _, other := range of {
 						t.most[i] = max(t.most[i], other.allowed)

@@ -113,9 +113,6 @@ func TestCurve(t *testing.T) {
 			t.Errorf("%s: got %+v, and %+v alone", of.Limit, of, got)
 		}
 	}
-	if got := replay(p.Apart).Results[0]; float64(got.Clients) > 0.01*float64(got.Keys) || parsed(t, p.Apart).Requests() >= parsed(t, p.Smallest).Requests() {
-		t.Errorf("got the rate %s, which denies %d clients, want a lower one than %s that denies as few", p.Apart, got.Clients, p.Smallest)
-	}
 }
 
 // TestSmallestOfLargeNumbers: most large rates are not exact, and some algorithms count few units. The smallest limit

@@ -82,9 +82,6 @@ func (p *policyReport) write(out io.Writer, goals targets) {
 	if len(p.Curve) > 0 || p.Smallest != "" {
 		fmt.Fprintf(out, "  smallest limit   %s, to deny at most %s of clients\n", cmp.Or(p.Smallest, "none of this algorithm"), percent(goals.Clients))
 	}
-	if p.Apart != "" {
-		fmt.Fprintf(out, "  lowest rate      %s, with the same burst\n", p.Apart)
-	}
 	p.writeProposal(out, goals)
 }
 

@@ -161,7 +161,7 @@ func (p *parser) parsePairs(l *entry, text string) error {
 		} else {
 			value, text, _ = strings.Cut(text, " ")
 		}
-		if err := p.set(l, name, value, false); err != nil {
+		if err := p.set(l, name, value); err != nil {
 			return err
 		}
 	}
@@ -204,7 +204,7 @@ func (p *parser) parseColumns(l *entry, text string) error {
 				value += "ms" // IIS's; CloudFront's are seconds
 			}
 		}
-		if err := p.set(l, name, value, false); err != nil {
+		if err := p.set(l, name, value); err != nil {
 			return err
 		}
 	}
