@@ -17,8 +17,7 @@
 //   - A handler that Middleware.Handler returned, around one of these.
 //
 // So build a handler without middlewares that log, authenticate, or go on in another
-// goroutine, and put them around it where you serve. The report names policies that no
-// request has met.
+// goroutine, and put them around it where you serve.
 //
 // The user of a log line is the identity of [keyfunc.User] and [keyfunc.APIKey]: Run calls
 // none of their functions. Observers receive nothing. No request is held. A handler that
@@ -42,13 +41,16 @@
 // is UTC.
 //
 // A duration has the unit that its text, its name or its format says. Otherwise the first
-// lines of a file decide, and Options.DurationUnit overrules them. The report prints the
-// median and the longest duration, so check them.
+// lines of a file decide. Check the median and the longest duration in the report.
 //
 // Files may be compressed by gzip, and may still be written: a last line without its end is
 // left out. Lines may be a minute out of order. Name rotated files in any order.
 //
-// # Proposals
+// # The report
+//
+// For each limit the report has its denials: how many requests and keys, the longest wait, the
+// worst minute, and who is denied. A table goes from the smallest limit that denies 5 % of the
+// clients to the one that denies nobody. The format html is a page with curves.
 //
 // A proposal is the smallest limit that denies at most -deny-clients of the clients, and
 // -headroom on top. It counts clients and not requests, because the few clients that a
@@ -58,21 +60,13 @@
 // may be your proxy, or if more than 1 % of the requests have no IP address. Nor is there one
 // for policies with ShareBy or After, whose decisions depend on another limit.
 //
-// # The report
-//
-// For each limit the report has its denials: how many requests and keys, the longest wait, the
-// worst minute, and who is denied. A table goes from the smallest limit that denies 5 % of the
-// clients to the one that denies nobody, with the busiest second that passes. For a bucket, the
-// report says which lower rate serves as many clients with the same burst. It ends with the
-// proposal, and whom that denies. The format html is a page with curves.
-//
 // As JSON, durations are in seconds, and shares are parts of 1. The main fields are:
 //
 //	requests, bad_lines, late_lines, unmatched, unlimited, refused (by status), policies
-//	policies[]    policy, route, limit, results, most_denied, curve, smallest, apart, proposal, note
+//	policies[]    policy, route, limit, results, most_denied, curve, smallest, proposal, note
 //	  results[]   requests, denied, denied_share, keys, denied_keys, longest_wait, worst_minute; one, of the limit
 //	  curve[]     limit, denied, denied_requests, denied_keys, denied_clients, busiest_second
-//	  smallest    the smallest limit for -deny-clients; apart has the lowest rate with its burst
+//	  smallest    the smallest limit for -deny-clients
 //	  proposal    limit, denied_requests, denied_clients, most_denied, code; missing if note says why
 //
 // # Memory
@@ -80,17 +74,14 @@
 // The number of keys bounds the memory, and the number of lines does not. Run holds
 //
 //   - about 300 bytes for each key that a policy has counted, until the end;
-//   - the state of limits, as an [algorithms.Memory] without a bound of keys has it, until
-//     the last line;
+//   - the state of limits, as an [algorithms.Memory] has it, until the last line;
 //   - the lines of the last minute, to put them in order: at most 32 MB in all files
-//     together. If a minute takes more, the earliest lines go on sooner, and may then be
-//     less than a minute out of order;
+//     together. If a minute takes more, the earliest lines go on sooner;
 //   - about 300 bytes for each admitted request that holds units or may return them, until
 //     its end in the log: requests of a Concurrent limit, a ChargeIf or a Cost.
 //
 // Decisions go to a temporary file, 16 bytes each, which loses its name at once where the
-// system allows that. Until Run returns, it sets the target of the garbage collector
-// ([debug.SetGCPercent]) so that about 64 MB of garbage, or a quarter of the keys, may stand.
+// system allows that.
 //
 // # What a replay cannot know
 //

@@ -1,4 +1,5 @@
-// The engine: requests in virtual time, through the real middleware.
+// The engine: requests in virtual time, through the real middleware, and what servers settle after a decision. Its limiter
+// sees every check of the middlewares.
 
 package replay
 
@@ -14,6 +15,7 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/internal/lent"
 	"github.com/penstock-go/penstock/keyfunc"
 	ratelimit "github.com/penstock-go/penstock/middleware"
 )
@@ -118,3 +120,150 @@ type reply http.Header
 func (r reply) Header() http.Header         { return http.Header(r) }
 func (r reply) Write(p []byte) (int, error) { return len(p), nil }
 func (r reply) WriteHeader(int)             {}
+
+// A limiter counts in memory at the engine's instants, and records every decision.
+type limiter struct {
+	engine  *engine
+	memory  *algorithms.Memory
+	history *history
+}
+
+// Handler returns what a Middleware with this limiter wraps around next.
+func (l *limiter) Handler(m *ratelimit.Middleware, next http.Handler) http.Handler {
+	for _, p := range m.Policies() {
+		l.engine.policies[p.Name] = &p
+	}
+	return &handler{l.engine, m, next}
+}
+
+// User returns the user of the log line.
+func (l *limiter) User() (id, tier string) { return l.engine.identity.ID, l.engine.identity.Tier }
+
+// Unwrap tells the middlewares that no other instance shares the limiter.
+func (l *limiter) Unwrap() algorithms.Limiter { return l.memory }
+
+func init() { lent.To[*limiter]() }
+
+// Allow implements algorithms.Limiter.
+func (l *limiter) Allow(ctx context.Context, checks []algorithms.Check) error {
+	if err := l.memory.Allow(ctx, checks); err != nil {
+		return err
+	}
+	for i := range checks {
+		c := &checks[i]
+		if c.Op >= algorithms.Return || isBan(c.Policy) {
+			continue
+		}
+		e := l.engine
+		e.asked = append(e.asked, asked{cost: c.Cost})
+		a := &e.asked[len(e.asked)-1]
+		d, pair := verdict(checks, i)
+		a.policy, a.key = l.history.record(e.now, c, d, e.policies)
+		if pair != "" {
+			l.history.series[l.history.keys[a.key].series].pair = pair
+		}
+		if p := a.policy; c.Decision.Receipt.Units() > 0 && (p.ChargeIf != nil || p.Cost != nil || c.Limit.Algorithm().Concurrent()) {
+			a.check, e.settles = *c, true
+			a.check.Key = l.history.keys[a.key].text // the bytes of the other are the request's
+		}
+	}
+	return nil
+}
+
+// verdict returns the decision of a check, and what pairs it with another: "ShareBy", "After" or "".
+// One decision speaks for the pair.
+func verdict(checks []algorithms.Check, i int) (d *algorithms.Decision, pair string) {
+	c := &checks[i]
+	switch {
+	case i+1 < len(checks) && checks[i+1].Op == algorithms.TakeElse:
+		return &checks[i+1].Decision, "After"
+	case c.Op == algorithms.TakeElse:
+		return &c.Decision, "After"
+	case i > 0 && checks[i-1].Policy == c.Policy+"~share":
+		if share := &checks[i-1]; c.Op == algorithms.Trial && share.Decision.Allowed { // a shadow's trials know nothing of each other
+			return &share.Decision, "ShareBy"
+		}
+		return &c.Decision, "ShareBy"
+	}
+	return &c.Decision, ""
+}
+
+// isBan reports whether a keyspace beside a policy's counts bans.
+func isBan(policy string) bool {
+	_, beside, _ := strings.Cut(policy, "~")
+	return beside != "" && beside != "candidate"
+}
+
+// A settlement is due at an instant. A hold is renewed until its end, and returned then.
+type settlement struct {
+	end   int64 // µs; 0 for all others
+	check algorithms.Check
+}
+
+// settleUntil makes the settlements that are due at an instant.
+func (e *engine) settleUntil(instant int64) {
+	for e.pending.due(instant) {
+		next := e.pending.pop()
+		s := next.what.(*settlement)
+		e.now = max(e.now, next.at)
+		if next.at < s.end {
+			s.check.Op = algorithms.Renew
+			e.hold(s.check, next.at, s.end)
+		} else if s.end > 0 {
+			s.check.Op = algorithms.Return
+		}
+		e.make(s.check)
+	}
+}
+
+func (e *engine) make(c algorithms.Check) {
+	checks := [1]algorithms.Check{c}
+	_ = e.limiter.memory.Allow(context.Background(), checks[:]) // the check was valid before
+}
+
+func (e *engine) plan(at, end int64, c algorithms.Check) {
+	e.pending.push(at, &settlement{end, c})
+}
+
+// settle plans the settlements of an admitted request.
+func (e *engine) settle(l *entry) {
+	end := l.Time + l.Duration.Microseconds()
+	for i := range e.asked {
+		a := &e.asked[i]
+		switch {
+		case a.check.Decision.Receipt.Units() == 0:
+		case a.check.Limit.Algorithm().Concurrent():
+			e.hold(a.check, l.Time, end)
+		case l.Settled != nil:
+			for _, s := range l.Settled {
+				if s.Policy == a.check.Policy {
+					e.settleUnits(a.check, s.Units, s.At.UnixMicro())
+				}
+			}
+		default:
+			e.settleUnits(a.check, l.settled(a.policy, a.check.Cost), end)
+		}
+	}
+}
+
+// renewals is how often a middleware renews a hold before it would end.
+const renewals = 3
+
+func (e *engine) hold(c algorithms.Check, from, end int64) {
+	next := from + max(c.Limit.Window()/renewals, time.Second/renewals).Microseconds()
+	e.plan(min(next, end), end, c)
+}
+
+// settleUnits charges units at an instant, or returns them if they are negative.
+func (e *engine) settleUnits(c algorithms.Check, units, at int64) {
+	if c.Op, c.Cost = algorithms.Force, units; units < 0 {
+		c.Op, c.Cost = algorithms.Return, -units
+	}
+	switch {
+	case units == 0:
+	case at <= e.now:
+		e.make(c)
+	default:
+		e.plan(at, 0, c)
+	}
+}
