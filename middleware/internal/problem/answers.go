@@ -24,19 +24,19 @@ const (
 
 // texts has what clients read of each kind. A detail needs no escape.
 var texts = [kinds]struct {
-	status                     int
-	problemType, title, detail string
+	status              int
+	problemType, detail string
 }{
-	Exceeded: {429, "quota-exceeded", "Quota Exceeded", ""},
-	Hopeless: {429, "quota-exceeded", "Quota Exceeded", "The request costs more than the limit allows at once. No wait helps."},
-	Banned:   {429, "abnormal-usage-detected", "Abnormal Usage Detected", ""},
-	Barred:   {403, "abnormal-usage-detected", "Abnormal Usage Detected", ""},
+	Exceeded: {429, "quota-exceeded", ""},
+	Hopeless: {429, "quota-exceeded", "The request costs more than the limit allows at once. No wait helps."},
+	Banned:   {429, "abnormal-usage-detected", ""},
+	Barred:   {403, "abnormal-usage-detected", ""},
 	Guessed: {
-		429, "abnormal-usage-detected", "Abnormal Usage Detected",
+		429, "abnormal-usage-detected",
 		"This address sent unknown API keys, so keys that are new from it are checked slowly. Send the request again after Retry-After.",
 	},
-	Closed:   {403, "no-requests-allowed", "No Requests Allowed", ""},
-	Capacity: {503, "temporary-reduced-capacity", "Temporary Reduced Capacity", ""},
+	Closed:   {403, "no-requests-allowed", ""},
+	Capacity: {503, "temporary-reduced-capacity", ""},
 }
 
 // A Refusal says why a request is refused.
@@ -51,7 +51,7 @@ func (r *Refusal) Title() string {
 	if r.Kind == None {
 		return http.StatusText(r.Status)
 	}
-	return texts[r.Kind].title
+	return titles[texts[r.Kind].problemType]
 }
 
 // Answers has the ready bodies of a configuration, and its challenge. The zero value has

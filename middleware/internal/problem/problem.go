@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
-	"unicode/utf8"
 )
 
 // SetHeader prepares h for a [Body]: it sets Content-Type,
@@ -26,6 +25,14 @@ func SetHeader(h http.Header) {
 	h["X-Content-Type-Options"] = lines[2:3:3]
 }
 
+// titles are those of the problem types.
+var titles = map[string]string{
+	"quota-exceeded":             "Quota Exceeded",
+	"temporary-reduced-capacity": "Temporary Reduced Capacity",
+	"abnormal-usage-detected":    "Abnormal Usage Detected",
+	"no-requests-allowed":        "No Requests Allowed",
+}
+
 // Body returns the body of a response with the given status. problemType is a
 // type of draft-ietf-httpapi-ratelimit-headers, section 5, or empty:
 //
@@ -35,33 +42,31 @@ func SetHeader(h http.Header) {
 //	no-requests-allowed         403  the limit is Nobody; this type is not of the draft
 //	(empty)                     any  the status is enough
 //
-// policies are the names of the policies that denied.
+// policies are the names of the policies that denied, as algorithms.ValidatePolicy admits them.
 func Body(status int, problemType string, policies ...string) []byte {
-	head := headOf(problemType)
-	size := len(head) + len(`,"status":429,"violated-policies":[]}`)
-	title := ""
-	if problemType == "" {
-		title = http.StatusText(status)
-		size += len(`,"title":""`) + len(title)
+	place, title := "https://iana.org/assignments/http-problem-types#", titles[problemType]
+	switch problemType {
+	case "":
+		place, title = "about:blank", http.StatusText(status)
+	case "no-requests-allowed":
+		place = "https://github.com/penstock-go/penstock/blob/main/RECIPES.md#"
 	}
-	for _, name := range policies {
-		size += len(name) + len(`"",`)
-	}
-	body := append(make([]byte, 0, size), head...)
+	body := append(make([]byte, 0, 256), `{"type":"`...) // nearly all bodies are shorter
+	body = append(body, place...)
+	body = append(body, problemType...)
 	if title != "" {
-		body = append(body, `,"title":"`...)
-		body = append(body, title...) // no status text needs an escape
-		body = append(body, '"')
+		body = append(body, `","title":"`...)
+		body = append(body, title...)
 	}
-	body = append(body, `,"status":`...)
+	body = append(body, `","status":`...)
 	body = strconv.AppendInt(body, int64(status), 10)
-	for i, name := range policies {
+	for i, name := range policies { // no name and no title needs an escape
 		if i == 0 {
 			body = append(body, `,"violated-policies":["`...)
 		} else {
 			body = append(body, `,"`...)
 		}
-		body = appendEscaped(body, name)
+		body = append(body, name...)
 		body = append(body, '"')
 	}
 	if len(policies) > 0 {
@@ -74,42 +79,4 @@ func Body(status int, problemType string, policies ...string) []byte {
 // escape.
 func WithDetail(body []byte, detail string) []byte {
 	return slices.Concat(body[:len(body)-1], []byte(`,"detail":"`), []byte(detail), []byte(`"}`))
-}
-
-// headOf returns the beginning of a body: the type, and the title of a type of
-// the draft. These are constants, so that a denial allocates its body only.
-func headOf(problemType string) string {
-	const registry = `{"type":"https://iana.org/assignments/http-problem-types#`
-	const own = `{"type":"https://github.com/penstock-go/penstock/blob/main/RECIPES.md#`
-	switch problemType {
-	case "quota-exceeded":
-		return registry + `quota-exceeded","title":"Quota Exceeded"`
-	case "temporary-reduced-capacity":
-		return registry + `temporary-reduced-capacity","title":"Temporary Reduced Capacity"`
-	case "abnormal-usage-detected":
-		return registry + `abnormal-usage-detected","title":"Abnormal Usage Detected"`
-	case "no-requests-allowed":
-		return own + `no-requests-allowed","title":"No Requests Allowed"`
-	case "":
-		return `{"type":"about:blank"`
-	default:
-		return string(append(appendEscaped([]byte(registry), problemType), '"'))
-	}
-}
-
-// appendEscaped appends s as the inside of a JSON string (RFC 8259 section 7).
-// Bytes that are not UTF-8 become U+FFFD.
-func appendEscaped(buf []byte, s string) []byte {
-	const hex = "0123456789abcdef"
-	for _, r := range s {
-		switch {
-		case r == '"' || r == '\\':
-			buf = append(buf, '\\', byte(r))
-		case r < 0x20:
-			buf = append(buf, '\\', 'u', '0', '0', hex[r>>4], hex[r&0xF])
-		default:
-			buf = utf8.AppendRune(buf, r)
-		}
-	}
-	return buf
 }
