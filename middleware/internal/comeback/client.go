@@ -63,7 +63,8 @@ func (c *clients) next(p *place) int64 {
 	}
 	instant := p.honest
 	if p.now < l.at {
-		instant, l = l.under(p.limit).further(p)
+		l = l.under(p.limit).further(p)
+		instant = l.ceil()
 	} else {
 		l = first
 	}
@@ -74,22 +75,15 @@ func (c *clients) next(p *place) int64 {
 	return instant
 }
 
-// further returns the instant of a further denial, and the line with it.
-func (l line) further(p *place) (instant int64, moved line) {
-	least, most := line{at: p.honest, requests: l.requests}, line{at: p.honest + p.later, requests: l.requests}
-	moved = l.plus(p.limit, p.cost).between(least, most)
-	return moved.ceil(), moved
-}
-
-// between returns l, or the bound that it exceeds.
-func (l line) between(least, most line) line {
-	switch {
-	case l.ceil() > most.at:
-		return most
-	case l.at < least.at:
-		return least
+// further returns the line with a further denial, which returns at its end.
+func (l line) further(p *place) line {
+	switch moved := l.plus(p.limit, p.cost); {
+	case moved.ceil() > p.honest+p.later:
+		return line{at: p.honest + p.later, requests: l.requests}
+	case moved.at < p.honest:
+		return line{at: p.honest, requests: l.requests}
 	default:
-		return l
+		return moved
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 	"math/bits"
 	"time"
+
+	"github.com/penstock-go/penstock/algorithms"
 )
 
 // Jitter returns an addition to a client's wait, from 0 to less than spread, so
@@ -43,4 +45,14 @@ func (d *Denial) jittered(now time.Time) time.Duration {
 		slot = (now.UnixMicro() + d.Wait.Microseconds() + w/2) / w
 	}
 	return d.Wait + Jitter(spread, d.Policy, d.Client, slot)
+}
+
+// grid returns a duration that divides all window ends of an aligned limit,
+// counted from the epoch. Calendar periods end at whole minutes, because
+// today's time zones differ from UTC by whole minutes.
+func grid(l algorithms.Limit) time.Duration {
+	if l.Algorithm().Calendar() {
+		return time.Minute
+	}
+	return l.Window()
 }
