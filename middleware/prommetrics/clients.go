@@ -12,8 +12,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/prometheus/client_golang/prometheus"
-
-	"github.com/penstock-go/penstock/middleware"
 )
 
 // maxClients bounds the named clients, because each has a series in each policy that denies it.
@@ -52,37 +50,4 @@ func (o *Options) validate() error {
 		named[name] = true
 	}
 	return errors.Join(errs...)
-}
-
-var clientDenials = describe("ratelimit_client_denials", "Denials of a named client in the last 10 to 20 minutes.", "policy", "client")
-
-const rememberedKeys = 128 // TopDenied knows no more
-
-// collectClients collects the denials of the named clients. Policies of one name
-// add up.
-func (m *Metrics) collectClients(ch chan<- prometheus.Metric) {
-	if len(m.clients) == 0 {
-		return
-	}
-	denials := make(map[[2]string]uint64) // by policy and name
-	for _, middleware := range m.watchedMiddlewares() {
-		for _, p := range middleware.Policies() {
-			m.countClients(denials, middleware, p.Name)
-		}
-	}
-	for of, n := range denials {
-		ch <- prometheus.MustNewConstMetric(clientDenials, prometheus.GaugeValue, float64(n), of[0], of[1])
-	}
-}
-
-func (m *Metrics) countClients(denials map[[2]string]uint64, middleware *ratelimit.Middleware, policy string) {
-	for _, name := range m.clients {
-		denials[[2]string{policy, name}] += 0 // the series exists before the first denial
-	}
-	for _, o := range middleware.TopDenied(policy, rememberedKeys) {
-		first, _, _ := strings.Cut(o.Plain, "|")
-		if name, named := m.clients[first]; named {
-			denials[[2]string{policy, name}] += o.Denied - o.Error
-		}
-	}
 }

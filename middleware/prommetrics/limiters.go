@@ -5,6 +5,7 @@ package prommetrics
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -90,10 +91,12 @@ var (
 func (m *Metrics) collectLimiters(ch chan<- prometheus.Metric) {
 	for l := range m.watched() {
 		s := l.stats.Stats()
-		for i := range figures {
-			if f := &figures[i]; s.Shared || !f.shared {
-				ch <- prometheus.MustNewConstMetric(f.desc, f.kind, f.value(&s), l.label)
-			}
+		figures := memoryFigures
+		if s.Shared {
+			figures = append(slices.Clone(memoryFigures), sharedFigures...)
+		}
+		for _, f := range figures {
+			ch <- prometheus.MustNewConstMetric(f.desc, f.kind, f.value(&s), l.label)
 		}
 		if !s.Shared {
 			continue

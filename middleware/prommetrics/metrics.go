@@ -38,7 +38,6 @@ type Metrics struct {
 	mu          sync.Mutex                         // guards the fields below, and additions to series
 	middlewares map[*ratelimit.Middleware]*limiter // with the limiter of each; nil without Stats
 
-	settled settlements
 	clients map[string]string // names, by first parts of keys
 	began   float64           // Unix time
 }
@@ -116,7 +115,9 @@ func newMetrics() *Metrics {
 	for _, result := range []string{"allowed", "denied", "refused"} {
 		m.byResult[result] = m.decisions.WithLabelValues(result)
 	}
-	m.settled = settlements{m.settlements.WithLabelValues("made"), m.settlements.WithLabelValues("failed"), m.settlements.WithLabelValues("dropped")}
+	for _, result := range []string{"made", "failed", "dropped"} {
+		m.settlements.WithLabelValues(result)
+	}
 	return m
 }
 
@@ -132,8 +133,13 @@ func histogram(name, help string) prometheus.HistogramOpts {
 	}
 }
 
+// descriptions are those of all metrics that a scrape computes.
+var descriptions []*prometheus.Desc
+
 func describe(name, help string, labels ...string) *prometheus.Desc {
-	return prometheus.NewDesc(name, help, labels, nil)
+	d := prometheus.NewDesc(name, help, labels, nil)
+	descriptions = append(descriptions, d)
+	return d
 }
 
 // startTime tells a counter of a young process from one that Prometheus has not
@@ -168,23 +174,8 @@ func (c *collector) vectors() vectors {
 // Describe implements prometheus.Collector.
 func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 	c.vectors().Describe(ch)
-	ch <- startTime
-	ch <- limitUnits
-	ch <- present
-	ch <- shareUnits
-	ch <- limitWindow
-	ch <- overridesInForce
-	ch <- topOffender
-	ch <- deniedClients
-	ch <- clientDenials
-	ch <- foundProblems
-	ch <- busiestSecond
-	ch <- batchSize
-	ch <- roundTrip
-	ch <- redisErrors
-	ch <- aheadAsked
-	for i := range figures {
-		ch <- figures[i].desc
+	for _, d := range descriptions {
+		ch <- d
 	}
 }
 
@@ -194,11 +185,6 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	m := (*Metrics)(c)
 	ch <- prometheus.MustNewConstMetric(startTime, prometheus.GaugeValue, m.began)
 	m.busiest.collect(ch, time.Now().Unix())
-	m.collectLimits(ch)
-	m.collectShares(ch)
-	m.collectOverrides(ch)
-	m.collectPolicies(ch)
-	m.collectFindings(ch)
-	m.collectClients(ch)
+	m.collectGauges(ch)
 	m.collectLimiters(ch)
 }

@@ -77,14 +77,15 @@ func (m *Metrics) observe(ctx context.Context, e *ratelimit.Event) {
 }
 
 func (m *Metrics) settle(e *ratelimit.Event) {
+	result := "made"
 	switch {
 	case errors.Is(e.Err, ratelimit.ErrNotSettled):
-		m.settled.dropped.Inc() // nothing was tried, so there is no delay
-		return
+		result = "dropped"
 	case e.Err != nil:
-		m.settled.failed.Inc()
-	default:
-		m.settled.made.Inc()
+		result = "failed"
 	}
-	m.lag.Observe(e.Elapsed.Seconds())
+	m.settlements.WithLabelValues(result).Inc()
+	if result != "dropped" { // nothing was tried then, so there is no delay
+		m.lag.Observe(e.Elapsed.Seconds())
+	}
 }

@@ -24,9 +24,6 @@ type series struct {
 	near     prometheus.Counter
 }
 
-// settlements are the counters of late charges and returns.
-type settlements struct{ made, failed, dropped prometheus.Counter }
-
 // find returns the counters of a policy's tier.
 func (m *Metrics) find(policy, tier string) *series {
 	if s, ok := (*m.series.Load())[seriesName{policy, tier}]; ok {
@@ -114,53 +111,4 @@ func (m *Metrics) begin(p *ratelimit.Policy, alone bool) {
 		m.divergences.WithLabelValues(p.Name, "allowed", "denied")
 		m.divergences.WithLabelValues(p.Name, "denied", "allowed")
 	}
-}
-
-var (
-	topOffender   = describe("ratelimit_top_offender_denial_ratio", "Largest share of one key in the policy's recent denials, with the key's tier.", "policy", "tier")
-	deniedClients = describe("ratelimit_denied_keys", "Keys that the policy denied in the last 10 to 20 minutes, up to 128.", "policy")
-)
-
-// offenders sum up the denials of a policy.
-type offenders struct {
-	ratio float64 // of the key that is denied most
-	tier  string  // of that key
-	keys  int
-}
-
-// collectPolicies collects the gauges of the policies in force.
-func (m *Metrics) collectPolicies(ch chan<- prometheus.Metric) {
-	all := make(map[string]offenders)
-	for _, middleware := range m.watchedMiddlewares() {
-		for _, p := range middleware.Policies() {
-			sum, one := all[p.Name], offendersOf(middleware, p.Name)
-			if one.ratio > sum.ratio {
-				sum.ratio, sum.tier = one.ratio, one.tier
-			}
-			sum.keys = max(sum.keys, one.keys)
-			all[p.Name] = sum
-		}
-	}
-	for policy, o := range all {
-		// An Update may not have announced its policies yet.
-		if _, ok := (*m.series.Load())[seriesName{policy, o.tier}]; ok {
-			ch <- prometheus.MustNewConstMetric(topOffender, prometheus.GaugeValue, o.ratio, policy, o.tier)
-			ch <- prometheus.MustNewConstMetric(deniedClients, prometheus.GaugeValue, float64(o.keys), policy)
-		}
-	}
-}
-
-func (m *Metrics) watchedMiddlewares() []*ratelimit.Middleware {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return slices.Collect(maps.Keys(m.middlewares))
-}
-
-// offendersOf returns what one key certainly has of a policy's recent denials, and how many keys have any.
-func offendersOf(middleware *ratelimit.Middleware, policy string) (o offenders) {
-	top := middleware.TopDenied(policy, rememberedKeys)
-	if len(top) > 0 {
-		o.ratio, o.tier, o.keys = float64(top[0].Denied-top[0].Error)/float64(top[0].Of), top[0].Tier, len(top)
-	}
-	return o
 }
