@@ -17,24 +17,20 @@ const (
 // much its own may be too high. So of n adds, every key with more than
 // n/sketchSlots of them is in it.
 type sketch struct {
-	total uint64
-	slots []slot           // at most sketchSlots
-	index map[uint64]int32 // of a key's slot, by its hash
-	heap  []int32          // slots; the least count is first
+	total  uint64
+	low    uint64 // a count; slots before next have a higher one
+	next   int
+	slots  []slot              // at most sketchSlots
+	counts [sketchSlots]uint64 // of the slots
+	index  map[uint64]int      // of a key's slot, by its hash
 }
 
 type slot struct {
-	hash         uint64
-	key          []byte // its first bytes
-	count, error uint64
-	first, last  time.Duration
-	note         *Note // of the last occurrence; nil: empty. Its value never changes
-	place        int   // in the heap
-}
-
-func (s slot) clone() slot {
-	s.key = slices.Clone(s.key)
-	return s
+	hash        uint64
+	key         []byte // its first bytes
+	error       uint64
+	first, last time.Duration
+	note        *Note // of the last occurrence; nil: empty. Its value never changes
 }
 
 // annotate replaces the note by a copy of another one.
@@ -53,70 +49,49 @@ func (s *slot) annotate(note *Note) {
 func (s *sketch) add(hash uint64, key string, now time.Duration) (e *slot, known bool) {
 	s.total++
 	i, known := s.index[hash]
-	switch {
-	case known:
-	case len(s.slots) < sketchSlots:
-		i = s.grow(now)
-	default:
-		i = s.heap[0]
-		evicted := &s.slots[i]
-		delete(s.index, evicted.hash)
-		evicted.error, evicted.first = evicted.count, now
-	}
-	e = &s.slots[i]
 	if !known {
+		i = s.place(now)
 		s.index[hash] = i
+		e = &s.slots[i]
 		e.hash, e.key = hash, append(e.key[:0], key[:min(len(key), sketchKey)]...)
 	}
-	e.count++
+	s.counts[i]++
+	e = &s.slots[i]
 	e.last = now
-	s.sink(e.place)
 	return e, known
 }
 
-// grow adds a slot, whose count is the least of all.
-func (s *sketch) grow(now time.Duration) int32 {
+// place returns the slot of a new key: an empty one, or that of the lowest count.
+func (s *sketch) place(now time.Duration) int {
 	if s.index == nil {
-		s.index = make(map[uint64]int32, sketchSlots)
+		s.index = make(map[uint64]int, sketchSlots)
 	}
 	i := len(s.slots)
+	if i == sketchSlots {
+		i = s.lowest()
+		delete(s.index, s.slots[i].hash)
+		s.slots[i].error, s.slots[i].first = s.counts[i], now
+		return i
+	}
 	if i < cap(s.slots) {
 		s.slots = s.slots[:i+1] // with its buffer
 	} else {
 		s.slots = append(s.slots, slot{})
 	}
-	e := &s.slots[i]
-	*e = slot{key: e.key, first: now, place: i}
-	s.heap = append(s.heap, int32(i))
-	for p := i; p > 0; p = (p - 1) / 2 {
-		s.swap(p, (p-1)/2)
-	}
-	return int32(i)
+	s.slots[i], s.counts[i] = slot{key: s.slots[i].key, first: now}, 0
+	return i
 }
 
-// sink restores the heap after the count at place p has grown.
-func (s *sketch) sink(p int) {
-	for {
-		child := 2*p + 1
-		if child >= len(s.heap) {
-			return
+// lowest returns the slot of the lowest count. The sketch is full. Counts only grow, so the search goes on where the last
+// one has ended, and a flood of new keys costs few steps for each.
+func (s *sketch) lowest() int {
+	for ; s.next < sketchSlots; s.next++ {
+		if s.counts[s.next] == s.low {
+			return s.next
 		}
-		if child+1 < len(s.heap) && s.countAt(child+1) < s.countAt(child) {
-			child++
-		}
-		if s.countAt(p) <= s.countAt(child) {
-			return
-		}
-		s.swap(p, child)
-		p = child
 	}
-}
-
-func (s *sketch) countAt(p int) uint64 { return s.slots[s.heap[p]].count }
-
-func (s *sketch) swap(p, q int) {
-	s.heap[p], s.heap[q] = s.heap[q], s.heap[p]
-	s.slots[s.heap[p]].place, s.slots[s.heap[q]].place = p, q
+	s.low, s.next = slices.Min(s.counts[:]), 0
+	return s.lowest()
 }
 
 // least returns the most that a key can have been counted that is not in it.
@@ -124,11 +99,11 @@ func (s *sketch) least() uint64 {
 	if len(s.slots) < sketchSlots {
 		return 0
 	}
-	return s.countAt(0)
+	return s.counts[s.lowest()]
 }
 
 // clear forgets everything, and keeps the memory.
 func (s *sketch) clear() {
 	clear(s.index)
-	s.total, s.slots, s.heap = 0, s.slots[:0], s.heap[:0]
+	s.total, s.slots, s.low, s.next = 0, s.slots[:0], 0, 0
 }

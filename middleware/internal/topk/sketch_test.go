@@ -36,15 +36,16 @@ func TestSketch(t *testing.T) {
 			t.Fatalf("got %d adds, want %d", total, adds)
 		}
 		found := make(map[uint64]bool)
-		for i, s := range top {
-			if string(s.key) != fmt.Sprint("usr=", s.hash) || found[s.hash] {
-				t.Fatalf("got key %q of %d, again: %v", s.key, s.hash, found[s.hash])
+		for i, e := range top {
+			var hash uint64
+			if _, err := fmt.Sscanf(e.Key, "usr=%d", &hash); err != nil || found[hash] {
+				t.Fatalf("got key %q of %d, again: %v", e.Key, hash, found[hash])
 			}
-			found[s.hash] = true
-			if n := exact[s.hash]; n > s.count || n < s.count-s.error {
-				t.Fatalf("%s: got %d with an error of %d, want %d within it", s.key, s.count, s.error, n)
+			found[hash] = true
+			if n := exact[hash]; n > e.Count || n < e.Count-e.Error {
+				t.Fatalf("%s: got %d with an error of %d, want %d within it", e.Key, e.Count, e.Error, n)
 			}
-			if i > 0 && top[i-1].count-top[i-1].error < s.count-s.error {
+			if i > 0 && top[i-1].Count-top[i-1].Error < e.Count-e.Error {
 				t.Fatalf("%d is not in order", i)
 			}
 		}

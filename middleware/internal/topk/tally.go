@@ -49,16 +49,8 @@ func (t *Tally) Add(hash uint64, key string, note *Note, now time.Duration) {
 // Top returns the remembered keys, those first that certainly occurred most often, and the number of all occurrences.
 func (t *Tally) Top(now time.Duration) (top []Entry, total uint64) {
 	t.mu.Lock()
-	slots, total := t.tally.top(now)
-	t.mu.Unlock()
-	for _, s := range slots {
-		e := Entry{Key: string(s.key), Count: s.count, Error: s.error, First: s.first, Last: s.last}
-		if s.note != nil {
-			e.Note = *s.note
-		}
-		top = append(top, e)
-	}
-	return top, total
+	defer t.mu.Unlock()
+	return t.tally.top(now)
 }
 
 // A tally has two generations of counts, so that old occurrences leave it.
@@ -122,28 +114,38 @@ func (t *tally) turn(now time.Duration) {
 	t.began = now - now%generation
 }
 
-// top returns all keys that are known, those first that were certainly denied
-// most, and the number of denials.
-func (t *tally) top(now time.Duration) (top []slot, total uint64) {
+// top returns all keys that are known, those first that certainly occurred most, and the number of all occurrences.
+func (t *tally) top(now time.Duration) (top []Entry, total uint64) {
 	t.turn(now)
 	recent, past := &t.sketches[0], &t.sketches[1]
-	for _, s := range recent.slots {
-		if i, ok := past.index[s.hash]; ok {
-			before := &past.slots[i]
-			s.count, s.error = s.count+before.count, s.error+before.error
+	leastRecent, leastPast := recent.least(), past.least()
+	for i, s := range recent.slots {
+		e := s.entry(recent.counts[i])
+		if j, ok := past.index[s.hash]; ok {
+			e.Count, e.Error = e.Count+past.counts[j], e.Error+past.slots[j].error
 		} else {
-			s.count, s.error = s.count+past.least(), s.error+past.least()
+			e.Count, e.Error = e.Count+leastPast, e.Error+leastPast
 		}
-		top = append(top, s.clone())
+		top = append(top, e)
 	}
-	for _, s := range past.slots {
+	for i, s := range past.slots {
 		if _, ok := recent.index[s.hash]; !ok {
-			s.count, s.error = s.count+recent.least(), s.error+recent.least()
-			top = append(top, s.clone())
+			e := s.entry(past.counts[i])
+			e.Count, e.Error = e.Count+leastRecent, e.Error+leastRecent
+			top = append(top, e)
 		}
 	}
-	slices.SortFunc(top, func(a, b slot) int {
-		return cmp.Or(cmp.Compare(b.count-b.error, a.count-a.error), cmp.Compare(b.count, a.count), cmp.Compare(a.hash, b.hash))
+	slices.SortFunc(top, func(a, b Entry) int {
+		return cmp.Or(cmp.Compare(b.Count-b.Error, a.Count-a.Error), cmp.Compare(b.Count, a.Count), cmp.Compare(a.Key, b.Key))
 	})
 	return top, recent.total + past.total
+}
+
+// entry returns a key of a sketch, which it copies.
+func (s *slot) entry(count uint64) Entry {
+	e := Entry{Key: string(s.key), Count: count, Error: s.error, First: s.first, Last: s.last}
+	if s.note != nil {
+		e.Note = *s.note
+	}
+	return e
 }
