@@ -191,14 +191,6 @@ func (h *handler) whoEverywhere(r *http.Request) (v whoView) {
 	return v
 }
 
-// earlier returns the earlier of two instants; the zero Time is none.
-func earlier(a, b time.Time) time.Time {
-	if a.IsZero() || !b.IsZero() && b.Before(a) {
-		return b
-	}
-	return a
-}
-
 // An overridesView is the answer to /overrides.
 type overridesView struct {
 	Set       map[string]map[string]ratelimit.Override `json:"set_by_operators"`
@@ -222,8 +214,8 @@ func (h *handler) addBans(r *http.Request, v *overridesView) {
 }
 
 // A clientsView is the answer to /denied and /near.
-type clientsView[T any] struct {
-	Clients   []T       `json:"clients"`
+type clientsView struct {
+	Clients   []Client  `json:"clients"`
 	Instances int       `json:"instances,omitempty"` // that were asked; 0: only this one
 	Failed    []failure `json:"failed,omitempty"`    // of them
 }
@@ -233,17 +225,17 @@ func (h *handler) elsewhere(r *http.Request) bool {
 	return len(h.instances) > 0 && !r.URL.Query().Has("here")
 }
 
-// everywhere returns the clients that all instances list; here has this one's.
-func everywhere[T any](h *handler, r *http.Request, path string, here func() []T, merge func([]T) []T) clientsView[T] {
+// clients returns the clients that all instances list, and were not denied before an instant; here has this one's.
+func (h *handler) clients(r *http.Request, path string, since time.Time, here func() []Client) (v clientsView) {
 	if !h.elsewhere(r) {
-		return clientsView[T]{Clients: here()}
+		return clientsView{Clients: here()}
 	}
-	var all []T
-	instances, failed := h.askAll(r, path, func(body []byte) error {
-		var one clientsView[T]
+	v.Instances, v.Failed = h.askAll(r, path, func(body []byte) error {
+		var one clientsView
 		err := json.Unmarshal(body, &one)
-		all = append(all, one.Clients...)
+		v.Clients = append(v.Clients, one.Clients...)
 		return err
 	})
-	return clientsView[T]{merge(all), instances, failed}
+	v.Clients = merge(v.Clients, since)
+	return v
 }

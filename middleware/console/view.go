@@ -174,16 +174,14 @@ func (h *handler) denied(r *http.Request) (any, error) {
 		return nil, err
 	}
 	// A client may be new to one instance only, so the others are asked for all of theirs.
-	return everywhere(h, r, "/denied", func() []DeniedClient { return h.console.Denied(since) }, func(all []DeniedClient) []DeniedClient {
-		return mergeDenied(all, since)
-	}), nil
+	return h.clients(r, "/denied", since, func() []Client { return h.console.Denied(since) }), nil
 }
 
 func (h *handler) near(r *http.Request) (any, error) {
 	if _, err := parameters(r, "here"); err != nil {
 		return nil, err
 	}
-	return everywhere(h, r, "/near", h.console.Near, mergeNear), nil
+	return h.clients(r, "/near", time.Time{}, h.console.Near), nil
 }
 
 // sinceOf reads the query since=: an instant, such as 2026-11-26T14:00:00Z, or how long

@@ -1,4 +1,4 @@
-// The clients that were denied most often, whatever policies denied them.
+// The clients that were denied most often, or came near their limits most often, whatever policies counted them.
 
 package statuspage
 
@@ -9,82 +9,128 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/penstock-go/penstock/middleware"
 )
 
 const (
-	countedOffenders = 20 // of each policy
-	shownClients     = 10
+	countedKeys  = 20 // of each policy
+	shownClients = 10
 )
 
 // A clientView is a client: the first part of keys. Several policies may have
-// denied it, under several keys.
+// counted it, under several keys.
 type clientView struct {
-	Client string      `json:"client"`
-	Denied uint64      `json:"denied"`
-	Of     uint64      `json:"of"` // denials of all clients
-	First  time.Time   `json:"first"`
-	Last   time.Time   `json:"last"`
-	Keys   []clientKey `json:"keys"`
-	Who    string      `json:"who,omitempty"` // a command; of Options.Console
-	Link   string      `json:"-"`             // the same; "" unless the console has a URL
+	Client   string      `json:"client"`
+	Denied   uint64      `json:"denied,omitempty"`   // requests
+	Admitted uint64      `json:"admitted,omitempty"` // requests that left less than a fifth of a limit
+	Of       uint64      `json:"of,omitempty"`       // denials of all clients
+	Last     time.Time   `json:"last"`
+	Keys     []clientKey `json:"keys"`
+	Who      string      `json:"who,omitempty"` // a command; of Options.Console
+	Link     string      `json:"-"`             // the same; "" unless the console has a URL
 }
 
-// A clientKey is a key of a client, and the policy that denied it. The first key of
+// A clientKey is a key of a client, and the policy that counted it. The first denied key of
 // each policy has the command that bans the client in it.
 type clientKey struct {
 	Policy  string `json:"policy"`
 	Key     string `json:"key"`
-	Denied  uint64 `json:"denied"`
+	Denied  uint64 `json:"denied,omitempty"`
 	Command string `json:"ban,omitempty"` // of Options.Console
 }
 
-// clients groups the offenders of all policies and candidates.
-func clients(policies []policyView, console string) (all []clientView) {
-	var of uint64
-	for _, p := range policies {
-		bans := !slices.Contains(p.Modes, "shadow")
-		for _, denied := range [][]offenderView{p.Offenders, p.WouldDeny} {
-			if len(denied) > 0 {
-				of += denied[0].Of
-			}
-			for _, o := range denied {
-				all = addClient(all, p.Name, o, console, bans)
-			}
-			p.Name, bans = p.Name+" (candidate)", false
-		}
-	}
-	for i := range all {
-		all[i].Of = of
-	}
-	slices.SortStableFunc(all, func(a, b clientView) int { return cmp.Compare(b.Denied, a.Denied) })
-	return all[:min(len(all), shownClients)]
+// clients are the clients of keys.
+type clients struct {
+	console string
+	all     []clientView
 }
 
-// addClient adds an offender to the clients.
-func addClient(all []clientView, policy string, o offenderView, console string, bans bool) []clientView {
-	name, _, _ := strings.Cut(o.Key, "|")
+// denied returns the clients that policies deny, or their candidates would.
+func denied(middlewares []*ratelimit.Middleware, console string) []clientView {
+	c, of := clients{console: console}, uint64(0)
+	for _, m := range middlewares {
+		for _, p := range m.Policies() {
+			for _, name := range []string{"", "~candidate"} {
+				top, policy := m.TopDenied(p.Name+name, countedKeys), p.Name
+				if name != "" {
+					policy += " (candidate)"
+				}
+				for i, o := range top {
+					if i == 0 {
+						of += o.Of
+					}
+					k := c.key(policy, o.Key, o.Denied-o.Error, 0, o.Last)
+					if k != nil && name == "" && !p.Shadow {
+						k.Command = banCommand(console, policy, firstOf(o.Key))
+					}
+				}
+			}
+		}
+	}
+	for i := range c.all {
+		c.all[i].Of = of
+	}
+	return c.most()
+}
+
+// near returns the clients that come near the limits of policies that may deny.
+func near(middlewares []*ratelimit.Middleware, console string) []clientView {
+	c := clients{console: console}
+	for _, m := range middlewares {
+		for _, p := range m.Policies() {
+			if p.Shadow {
+				continue
+			}
+			for _, k := range m.TopNear(p.Name, countedKeys) {
+				c.key(p.Name, firstOf(k.Key), 0, k.Admitted-k.Error, k.Last)
+			}
+		}
+	}
+	return c.most()
+}
+
+// key adds requests of a key. It returns the key if it is the first of its client in the policy.
+func (c *clients) key(policy, key string, denied, admitted uint64, last time.Time) *clientKey {
+	name := firstOf(key)
 	if strings.HasPrefix(name, "const=") {
-		return all // all clients together
+		return nil // all clients together
 	}
-	i := slices.IndexFunc(all, func(c clientView) bool { return c.Client == name })
+	i := slices.IndexFunc(c.all, func(v clientView) bool { return v.Client == name })
 	if i < 0 {
-		command, link := whoCommand(console, name)
-		i, all = len(all), append(all, clientView{Client: name, First: o.First, Last: o.Last, Who: command, Link: link})
+		command, link := whoCommand(c.console, name)
+		i, c.all = len(c.all), append(c.all, clientView{Client: name, Who: command, Link: link})
 	}
-	c := &all[i]
-	c.Denied += o.Denied - o.Error
-	if o.First.Before(c.First) {
-		c.First = o.First
+	v := &c.all[i]
+	v.Denied, v.Admitted = v.Denied+denied, v.Admitted+admitted
+	if last.After(v.Last) {
+		v.Last = last.UTC()
 	}
-	if o.Last.After(c.Last) {
-		c.Last = o.Last
+	first := true
+	for i := range v.Keys {
+		if k := &v.Keys[i]; k.Policy == policy {
+			if first = false; k.Key == key {
+				k.Denied += denied
+				return nil
+			}
+		}
 	}
-	key := clientKey{Policy: policy, Key: o.Key, Denied: o.Denied}
-	if bans && !slices.ContainsFunc(c.Keys, func(k clientKey) bool { return k.Policy == policy }) {
-		key.Command = banCommand(console, policy, name)
+	v.Keys = append(v.Keys, clientKey{Policy: policy, Key: key, Denied: denied})
+	if !first {
+		return nil
 	}
-	c.Keys = append(c.Keys, key)
-	return all
+	return &v.Keys[len(v.Keys)-1]
+}
+
+// most returns the clients with most requests.
+func (c *clients) most() []clientView {
+	slices.SortStableFunc(c.all, func(a, b clientView) int { return cmp.Compare(b.Denied+b.Admitted, a.Denied+a.Admitted) })
+	return append([]clientView{}, c.all[:min(len(c.all), shownClients)]...)
+}
+
+func firstOf(key string) string {
+	first, _, _ := strings.Cut(key, "|")
+	return first
 }
 
 // Shown returns the rest of the key as people read it.

@@ -87,12 +87,15 @@ type shown struct {
 		Client     string
 		Who        string
 		Denied, Of uint64
-		Keys       []struct{ Policy, Key, Ban string }
+		Keys       []struct {
+			Policy, Key, Ban string
+			Denied           uint64
+		}
 	}
 	Near []struct {
 		Client   string
 		Admitted uint64
-		Policies []string
+		Keys     []struct{ Policy, Key string }
 	}
 	Ticks                     struct{ Requests, Denied []uint32 }
 	Requests, Refused, Denied uint64
@@ -111,10 +114,6 @@ type shown struct {
 		Everyone          *ratelimit.Override
 		Requests          uint64
 		Outcomes          map[string]uint64
-		Offenders         []struct {
-			Key        string
-			Denied, Of uint64
-		}
 	}
 	Decisions []struct {
 		Source string

@@ -3,7 +3,6 @@
 package statuspage
 
 import (
-	"cmp"
 	"reflect"
 	"slices"
 	"time"
@@ -13,8 +12,7 @@ import (
 	"github.com/penstock-go/penstock/middleware/internal/shares"
 )
 
-// A policyView is a policy, its requests of the last minute, and the keys that it
-// denied most often.
+// A policyView is a policy and its requests of the last minute.
 type policyView struct {
 	definition
 	Overrides int               `json:"overrides"`
@@ -24,8 +22,6 @@ type policyView struct {
 	Outcomes  map[string]uint64 `json:"outcomes,omitempty"`
 	Ticks     ticks             `json:"ticks"`
 	Window    int64             `json:"-"` // milliseconds
-	Offenders []offenderView    `json:"offenders,omitempty"`
-	WouldDeny []offenderView    `json:"would_deny,omitempty"` // by the candidate
 }
 
 // A definition is the configuration of a policy, and its override of everyone.
@@ -41,18 +37,6 @@ type definition struct {
 
 	mode ratelimit.Mode // in force for everyone
 }
-
-// An offenderView is a ratelimit.Offender.
-type offenderView struct {
-	Key    string    `json:"key"`
-	Denied uint64    `json:"denied"`
-	Error  uint64    `json:"error"`
-	Of     uint64    `json:"of"`
-	First  time.Time `json:"first"`
-	Last   time.Time `json:"last"`
-}
-
-const shownOffenders = 5 // of each policy
 
 // policy returns the view of a policy of m.
 func (p *Page) policy(m *ratelimit.Middleware, policy *ratelimit.Policy, now time.Duration) policyView {
@@ -80,28 +64,6 @@ func sharesOf(m *ratelimit.Middleware, policy *ratelimit.Policy) (tenants int, o
 	}
 	share := shares.Of(f.Limit, 1, weights, 1)
 	return tenants, &share
-}
-
-// detail adds to a policy what only readers of the page need, of all Middlewares
-// that have it: the number of its overrides, and its offenders.
-func (p *policyView) detail(middlewares []*ratelimit.Middleware) {
-	for _, m := range middlewares {
-		for _, policy := range m.Policies() {
-			if policy.Name != p.Name || !reflect.DeepEqual(newDefinition(&policy, m), p.definition) {
-				continue
-			}
-			p.Offenders = mergeOffenders(p.Offenders, offendersOf(m, policy.Name))
-			p.WouldDeny = mergeOffenders(p.WouldDeny, offendersOf(m, policy.Name+"~candidate"))
-			p.Overrides = max(p.Overrides, countOverrides(m.Overrides(), p.Name)) // they mostly have one table
-		}
-	}
-}
-
-func offendersOf(m *ratelimit.Middleware, policy string) (all []offenderView) {
-	for _, o := range m.TopDenied(policy, countedOffenders) {
-		all = append(all, offenderView{o.Key, o.Denied, o.Error, o.Of, o.First.UTC(), o.Last.UTC()})
-	}
-	return all
 }
 
 func newDefinition(p *ratelimit.Policy, m *ratelimit.Middleware) definition {
@@ -165,35 +127,6 @@ func (v *view) addPolicy(p policyView) {
 		known.Outcomes[outcome] += n
 	}
 	known.Ticks.add(p.Ticks)
-}
-
-// mergeOffenders returns the worst offenders of two lists. Each list counts other
-// denials, so the denials of all keys add up, too.
-func mergeOffenders(a, b []offenderView) []offenderView {
-	if len(a) == 0 || len(b) == 0 {
-		return append(a, b...)
-	}
-	all := a[0].Of + b[0].Of
-	for _, o := range b {
-		i := slices.IndexFunc(a, func(known offenderView) bool { return known.Key == o.Key })
-		if i < 0 {
-			a = append(a, o)
-			continue
-		}
-		known := &a[i]
-		known.Denied, known.Error = known.Denied+o.Denied, known.Error+o.Error
-		if o.First.Before(known.First) {
-			known.First = o.First
-		}
-		if o.Last.After(known.Last) {
-			known.Last = o.Last
-		}
-	}
-	for i := range a {
-		a[i].Of = all
-	}
-	slices.SortStableFunc(a, func(a, b offenderView) int { return cmp.Compare(b.Denied-b.Error, a.Denied-a.Error) })
-	return a[:min(len(a), countedOffenders)]
 }
 
 // outcomes is how many outcomes there are.

@@ -116,12 +116,13 @@ func TestPoliciesOfOneName(t *testing.T) {
 	}
 	record(two.Handler(ok), from("192.0.2.2"))
 
-	p := look(t, page).Policies
+	v := look(t, page)
+	p := v.Policies
 	if len(p) != 2 || p[0].Outcomes["denied"] != 8 || p[0].Requests != 8 || p[1].Outcomes["allowed"] != 1 || p[1].Requests != 1 {
 		t.Fatalf("got %+v, want 8 denied requests, and 1 allowed request of the other policy", p)
 	}
-	if o := p[0].Offenders; len(o) != 2 || o[0].Key != "ip=192.0.2.1" || o[0].Denied != 7 || o[1].Denied != 1 || o[0].Of != 8 || o[1].Of != 8 {
-		t.Errorf("got offenders %+v, want 7 and 1 of 8 denials", o)
+	if c := v.Clients; len(c) != 2 || len(c[0].Keys) != 1 || c[0].Keys[0].Key != "ip=192.0.2.1" || c[0].Keys[0].Denied != 7 || c[1].Denied != 1 || c[0].Of != 8 || c[1].Of != 8 {
+		t.Errorf("got clients %+v, want 7 and 1 of 8 denials", c)
 	}
 }
 

@@ -34,12 +34,13 @@ func TestShares(t *testing.T) {
 		}
 	}
 	// Of 8 units, the quiet tenant has one and the hog seven, of which three are beyond its share. A second of the quiet tenant is in the reserve.
-	p := look(t, page).Policies[0]
+	v := look(t, page)
+	p := v.Policies[0]
 	if p.Tenants != 2 || p.Share != "token-bucket 1/15m burst 4" || p.Outcomes["borrowed"] != 3 || p.Outcomes["denied"] != 2 || p.Outcomes["allowed"] != 6 {
 		t.Errorf("got %+v", p)
 	}
-	if len(p.Offenders) != 1 || p.Offenders[0].Denied != 2 {
-		t.Errorf("got the offenders %+v, want the hog", p.Offenders)
+	if len(v.Clients) != 1 || v.Clients[0].Denied != 2 {
+		t.Errorf("got the clients %+v, want the hog", v.Clients)
 	}
 	w := record(page, httptest.NewRequest(http.MethodGet, "/", nil))
 	for _, want := range []string{"shared by 2 present tenants", "share of weight 1:", "1/15m", "borrowed 3"} {

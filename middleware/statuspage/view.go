@@ -27,7 +27,7 @@ type view struct {
 	Ticks     ticks                `json:"ticks"`
 	Policies  []policyView         `json:"policies"`
 	Clients   []clientView         `json:"clients"` // denied most often in the last 10 to 20 minutes
-	Near      []nearView           `json:"near"`    // their limits
+	Near      []clientView         `json:"near"`    // their limits
 	Latency   latencyView          `json:"latency"`
 	Decisions []decisionView       `json:"decisions"` // by source
 	Limiters  []limiterView        `json:"limiters"`
@@ -61,13 +61,11 @@ func newLatencyView(durations []uint32) latencyView {
 func (p *Page) view(ctx context.Context) *view {
 	v, middlewares := p.survey(time.Since(p.made))
 	for i := range v.Policies {
-		v.Policies[i].detail(middlewares)
+		for _, m := range middlewares { // they mostly have one table
+			v.Policies[i].Overrides = max(v.Policies[i].Overrides, countOverrides(m.Overrides(), v.Policies[i].Name))
+		}
 	}
-	v.Clients, v.Near = clients(v.Policies, p.console), near(middlewares, p.console)
-	for i := range v.Policies {
-		o := &v.Policies[i].Offenders
-		*o = (*o)[:min(len(*o), shownOffenders)]
-	}
+	v.Clients, v.Near = denied(middlewares, p.console), near(middlewares, p.console)
 	var found []algorithms.Finding
 	for _, l := range limitersOf[interface {
 		Findings(context.Context) []algorithms.Finding
