@@ -266,7 +266,7 @@ func (h *handler) allOverrides(r *http.Request) (any, error) {
 		return nil, err
 	}
 	bans, err := h.console.Bans(r.Context())
-	v := &overridesView{Set: set, Bans: views(bans)}
+	v := &overridesView{Set: set, Bans: append([]Standing{}, bans...)}
 	if h.elsewhere(r) {
 		h.addBans(r, v)
 	}

@@ -205,14 +205,14 @@ func TestRepeatOffender(t *testing.T) {
 		c := console.New(m)
 		spend(t, m, 3, "")
 		redistest.UntilEmpty(t, "the offender is banned", func() string {
-			if e := who(t, c, client)[0]; e.Verdict != console.Denied || e.Reason != console.ByBan || e.ClearsAfter != 10*time.Hour {
+			if e := who(t, c, client)[0]; e.Verdict != console.Denied || e.Reason != console.ByBan || e.ClearsAfter != console.Wait(10*time.Hour) {
 				return fmt.Sprintf("got %v", e)
 			}
 			return ""
 		})
 		bans := func(c *console.Console, want int) {
 			t.Helper()
-			if all, err := c.Bans(ctx); err != nil || len(all) != want || want == 1 && (all[0].Key != client.Key || all[0].ClearsAfter != 10*time.Hour || all[0].First.IsZero()) {
+			if all, err := c.Bans(ctx); err != nil || len(all) != want || want == 1 && (all[0].Key != client.Key || all[0].ClearsAfter != console.Wait(10*time.Hour) || all[0].First.IsZero()) {
 				t.Errorf("%s: got the bans %v, error %v, want %d", name, all, err, want)
 			}
 		}

@@ -36,7 +36,7 @@ func ExampleConsole_Who() {
 
 	customer.Policy = "charges"
 	_, _ = operator.Grant(context.Background(), customer, 1)
-	fmt.Println(ratelimit.Must(operator.Who(context.Background(), customer))[0])
+	fmt.Println(ratelimit.Must(operator.Who(context.Background(), customer))[0].Says)
 	// Output:
 	// charges usr=42 denied tier token-bucket 2/1d 0
 	// orders usr=42|rt=unmatched admitted default token-bucket 60/1m 58

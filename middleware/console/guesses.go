@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
-	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/middleware"
 )
 
@@ -40,10 +38,7 @@ func (t *target) judgeUncounted(s *Standing) {
 	s.Verdict = Admitted
 	switch mode := t.mode; {
 	case mode == ratelimit.ModeBanned:
-		s.Verdict, s.Reason, s.ClearsAfter = Denied, ByBan, algorithms.Never
-		if until := t.override.Until; !until.IsZero() {
-			s.ClearsAfter = max(0, time.Until(until))
-		}
+		t.judgeBan(s)
 	case t.override != nil && mode != "":
 		s.Reason = ByOverride
 	case s.Guessers > 0:

@@ -36,7 +36,7 @@ func whoOfGuessers(t *testing.T) {
 	said := func(client console.Subject) string {
 		var all []string
 		for _, s := range who(t, c, client) {
-			all = append(all, s.String())
+			all = append(all, s.Says)
 		}
 		return strings.Join(all, "\n")
 	}
@@ -76,7 +76,7 @@ func whoOfGuessers(t *testing.T) {
 		}
 	}
 	override(t, table, "api", "ip=192.0.2.1", ratelimit.Override{Mode: ratelimit.ModeBanned, Until: time.Now().Add(time.Hour)})
-	if s := who(t, c, address)[0]; s.Verdict != console.Denied || s.ClearsAfter < 59*time.Minute || s.ClearsAfter == algorithms.Never {
+	if s := who(t, c, address)[0]; s.Verdict != console.Denied || s.ClearsAfter < console.Wait(59*time.Minute) || s.ClearsAfter == console.Wait(algorithms.Never) {
 		t.Errorf("got %+v of a ban for an hour", s)
 	}
 }

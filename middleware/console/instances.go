@@ -7,7 +7,6 @@
 package console
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -157,9 +156,9 @@ func (h *handler) ask(ctx context.Context, r *http.Request, to instance, path st
 
 // A whoView is the answer to /who.
 type whoView struct {
-	Policies  []standingView `json:"policies"`
-	Instances int            `json:"instances,omitempty"` // that were asked; 0: only this one
-	Failed    []failure      `json:"failed,omitempty"`    // of them, also those that do not know a hash
+	Policies  []Standing `json:"policies"`
+	Instances int        `json:"instances,omitempty"` // that were asked; 0: only this one
+	Failed    []failure  `json:"failed,omitempty"`    // of them, also those that do not know a hash
 }
 
 // whoEverywhere merges what all instances say of a client. The state of its keys is the same everywhere, but only an
@@ -170,7 +169,7 @@ func (h *handler) whoEverywhere(r *http.Request) (v whoView) {
 		var one whoView
 		err := json.Unmarshal(body, &one)
 		for _, s := range one.Policies {
-			i := slices.IndexFunc(v.Policies, func(known standingView) bool { return known.Policy == s.Policy && known.Key == s.Key })
+			i := slices.IndexFunc(v.Policies, func(known Standing) bool { return known.Policy == s.Policy && known.Key == s.Key })
 			if i < 0 {
 				v.Policies = append(v.Policies, s)
 				continue
@@ -184,17 +183,14 @@ func (h *handler) whoEverywhere(r *http.Request) (v whoView) {
 		}
 		return err
 	})
-	knows := func(s *standingView) bool { return s.Limits != nil || s.Guessers > 0 }
-	slices.SortStableFunc(v.Policies, func(a, b standingView) int {
-		return cmp.Or(cmp.Compare(rank(a.Verdict, knows(&a)), rank(b.Verdict, knows(&b))), -cmp.Compare(a.Denied, b.Denied))
-	})
+	sortStandings(v.Policies)
 	return v
 }
 
 // An overridesView is the answer to /overrides.
 type overridesView struct {
 	Set       map[string]map[string]ratelimit.Override `json:"set_by_operators"`
-	Bans      []standingView                           `json:"banned_by_policies"`
+	Bans      []Standing                               `json:"banned_by_policies"`
 	Instances int                                      `json:"instances,omitempty"` // that were asked for bans; 0: only this one
 	Failed    []failure                                `json:"failed,omitempty"`    // of them
 }
@@ -205,7 +201,7 @@ func (h *handler) addBans(r *http.Request, v *overridesView) {
 		var one overridesView
 		err := json.Unmarshal(body, &one)
 		for _, ban := range one.Bans {
-			if !slices.ContainsFunc(v.Bans, func(known standingView) bool { return known.Policy == ban.Policy && known.Key == ban.Key }) {
+			if !slices.ContainsFunc(v.Bans, func(known Standing) bool { return known.Policy == ban.Policy && known.Key == ban.Key }) {
 				v.Bans = append(v.Bans, ban)
 			}
 		}

@@ -95,7 +95,7 @@ func (t *target) look(ctx context.Context, l *LimitState) error {
 		return err
 	}
 	d := &checks[0].Decision
-	l.Remaining, l.ResetAfter, l.UnitAfter, l.Source = d.Remaining, d.ResetAfter, d.UnitAfter, d.Source
+	l.Remaining, l.ResetAfter, l.UnitAfter, l.Source = d.Remaining, Wait(d.ResetAfter), Wait(d.UnitAfter), d.Source.String()
 	_, limiter := t.m.Limiter()
 	if store, ok := wrapped.Find[interface{ StoredKey(algorithms.Check) string }](limiter); ok {
 		l.Stored = store.StoredKey(checks[0])
@@ -110,10 +110,7 @@ func (t *target) judge(ctx context.Context, s *Standing) error {
 	case err != nil:
 		return err
 	case mode == ratelimit.ModeBanned:
-		s.Verdict, s.Reason, s.ClearsAfter = Denied, ByBan, algorithms.Never
-		if until := t.override.Until; !until.IsZero() {
-			s.ClearsAfter = max(0, time.Until(until))
-		}
+		t.judgeBan(s)
 	case mode == ratelimit.ModeOff, mode == ratelimit.ModeShadow && !t.policy.Shadow:
 		s.Verdict, s.Reason = Admitted, ByOverride
 	case t.away(s.Limits) && t.policy.Fail != algorithms.FailLocal:
@@ -122,7 +119,7 @@ func (t *target) judge(ctx context.Context, s *Standing) error {
 			s.Verdict = Denied
 		}
 	case banned > 0:
-		s.Verdict, s.Reason, s.ClearsAfter = Denied, ByBan, banned
+		s.Verdict, s.Reason, s.ClearsAfter = Denied, ByBan, Wait(banned)
 	default:
 		t.judgeLimits(s)
 		if t.sharer() && s.Verdict != Admitted {
@@ -135,9 +132,17 @@ func (t *target) judge(ctx context.Context, s *Standing) error {
 	return err
 }
 
+// judgeBan gives the verdict about a key that an operator has banned.
+func (t *target) judgeBan(s *Standing) {
+	s.Verdict, s.Reason, s.ClearsAfter = Denied, ByBan, Wait(algorithms.Never)
+	if until := t.override.Until; !until.IsZero() {
+		s.ClearsAfter = Wait(max(0, time.Until(until)))
+	}
+}
+
 // judgeLimits gives the verdict on which all limits agree that may decide.
 func (t *target) judgeLimits(s *Standing) {
-	full, clears := 0, time.Duration(0)
+	full, clears := 0, Wait(0)
 	for _, l := range s.Limits {
 		if l.Remaining < 1 {
 			full, clears = full+1, max(clears, l.UnitAfter)
@@ -163,7 +168,7 @@ func (t *target) judgeLimits(s *Standing) {
 func (t *target) away(limits []LimitState) bool {
 	_, limiter := t.m.Limiter()
 	counter, ok := wrapped.Find[wrapped.Counter](limiter)
-	return ok && counter.Stats().Shared && limits[0].Source != algorithms.Shared
+	return ok && counter.Stats().Shared && limits[0].Source != algorithms.Shared.String()
 }
 
 // banned returns how long Policy.Ban still bans the key; 0 if it does not.

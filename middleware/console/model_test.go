@@ -255,7 +255,7 @@ func TestInstances(t *testing.T) {
 			becomes(1, 0)
 			e := who(t, consoles[1], client)[0]
 			want := "penstock:{usr=42}:p:tb"
-			if e.Verdict != console.Denied || e.Limits[0].Stored != want || e.Limits[0].Source != algorithms.Shared {
+			if e.Verdict != console.Denied || e.Limits[0].Stored != want || e.Limits[0].Source != algorithms.Shared.String() {
 				t.Errorf("got %+v, want it denied, and stored as %s", e, want)
 			}
 			if _, err := consoles[1].Grant(ctx, client, 1); err != nil {

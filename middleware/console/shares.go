@@ -55,14 +55,14 @@ func (t *target) borrow(ctx context.Context, s *Standing) error {
 			return nil
 		}
 		if s.Verdict == Denied {
-			s.ClearsAfter = min(s.ClearsAfter, d.UnitAfter)
+			s.ClearsAfter = min(s.ClearsAfter, Wait(d.UnitAfter))
 		}
 	}
 	return nil
 }
 
 // ofShare says what a tenant has left of its share, and whether it borrows.
-func (s Standing) ofShare() string {
+func (s *Standing) ofShare() string {
 	l := s.Limits[0]
 	text := fmt.Sprintf("its share, %v, has %d left", l.Limit, l.Remaining)
 	switch {

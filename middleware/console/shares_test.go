@@ -53,7 +53,7 @@ func TestWhoOfTenants(t *testing.T) {
 		if allowed := ask(id); (all[0].Verdict == console.Admitted) != allowed || all[0].Reason != console.ByShare {
 			t.Errorf("%s: got %v, but the request: %v", id, all[0], allowed)
 		}
-		if got := all[0].String(); got != tt.says {
+		if got := all[0].Says; got != tt.says {
 			t.Errorf("got  %s\nwant %s", got, tt.says)
 		}
 	}
@@ -68,7 +68,7 @@ func TestWhoOfTenants(t *testing.T) {
 	}
 	all, err = c.Who(t.Context(), console.Subject{Key: "usr=hog"})
 	want := "capacity admits usr=hog: its share, token-bucket 1/3s burst 20, has 18 left"
-	if err != nil || all[0].String() != want || !ask("hog") {
+	if err != nil || all[0].Says != want || !ask("hog") {
 		t.Errorf("got %v, error %v, want %s", all, err, want)
 	}
 }

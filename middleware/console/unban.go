@@ -130,7 +130,8 @@ func (c *Console) stillBanned(ctx context.Context, s Subject) error {
 			continue // the policy never makes this key
 		}
 		if t.mode == ratelimit.ModeBanned {
-			return banned(t.setFor(ctx)[0], t.override)
+			at := append(t.setFor(ctx), "")
+			return banned(at[0], t.override)
 		}
 		edit, err := c.editor(w.policy.Name)
 		if err != nil {

@@ -43,41 +43,6 @@ func (h *handler) policies(r *http.Request) (any, error) {
 	return map[string]any{"policies": all}, nil
 }
 
-// A standingView is a Standing as JSON, with durations as text.
-type standingView struct {
-	Says        string              `json:"says"`
-	Policy      string              `json:"policy"`
-	Key         string              `json:"key"`
-	Verdict     Verdict             `json:"verdict"`
-	Reason      Reason              `json:"reason,omitempty"`
-	ClearsAfter string              `json:"clears_after,omitempty"`
-	Limits      []limitView         `json:"limits,omitempty"`
-	Override    *ratelimit.Override `json:"override,omitempty"`
-	SetFor      []string            `json:"override_set_for,omitempty"` // policy and key
-	Guessers    int                 `json:"guessers,omitempty"`         // addresses that sent unknown API keys
-	Denied      uint64              `json:"denied,omitempty"`           // requests, lately
-	First       time.Time           `json:"first_denied,omitzero"`
-	Last        time.Time           `json:"last_denied,omitzero"`
-}
-
-type limitView struct {
-	From       Reason           `json:"from"`
-	Tier       string           `json:"tier,omitempty"`
-	Limit      algorithms.Limit `json:"limit"`
-	Remaining  int64            `json:"remaining"`
-	ResetAfter string           `json:"reset_after"`
-	UnitAfter  string           `json:"unit_after"`
-	Source     string           `json:"source"`
-	Stored     string           `json:"stored,omitempty"`
-}
-
-func wait(d time.Duration) string {
-	if d == algorithms.Never {
-		return "never"
-	}
-	return d.String()
-}
-
 func (h *handler) who(r *http.Request) (any, error) {
 	client, err := clientOf(r)
 	if err != nil {
@@ -92,35 +57,7 @@ func (h *handler) who(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return whoView{Policies: views(all)}, nil
-}
-
-func views(all []Standing) []standingView {
-	views := make([]standingView, 0, len(all))
-	for _, s := range all {
-		views = append(views, newStandingView(&s))
-	}
-	return views
-}
-
-func newStandingView(s *Standing) standingView {
-	v := standingView{
-		Says: s.String(), Policy: s.Policy, Key: s.Key, Verdict: s.Verdict, Reason: s.Reason, Override: s.Override,
-		Guessers: s.Guessers, Denied: s.Denied, First: s.First.UTC(), Last: s.Last.UTC(),
-	}
-	if s.Verdict == Denied {
-		v.ClearsAfter = wait(s.ClearsAfter)
-	}
-	if s.SetFor[0] != "" {
-		v.SetFor = s.SetFor[:]
-	}
-	for _, l := range s.Limits {
-		v.Limits = append(v.Limits, limitView{
-			From: l.Reason, Tier: l.Tier, Limit: l.Limit, Remaining: l.Remaining,
-			ResetAfter: wait(l.ResetAfter), UnitAfter: wait(l.UnitAfter), Source: l.Source.String(), Stored: l.Stored,
-		})
-	}
-	return v
+	return whoView{Policies: all}, nil
 }
 
 // clientOf returns the client of a query: any number of usr, ip and key.

@@ -14,40 +14,68 @@ import (
 
 // A Standing says how a policy treats one key of a client.
 type Standing struct {
-	Policy string
+	// Says is all of it in a sentence.
+	Says string `json:"says"`
+
+	Policy string `json:"policy"`
 
 	// Key is the text of the key. A part whose value is unknown is only its kind:
 	// "usr=42|ip".
-	Key string
+	Key string `json:"key"`
 
 	// Verdict is what happens to a request of one unit now.
-	Verdict Verdict
+	Verdict Verdict `json:"verdict"`
 
 	// Reason is the limit that decides, or why no limit does; empty if the verdict
 	// is Unknown.
-	Reason Reason
+	Reason Reason `json:"reason,omitempty"`
 
-	// ClearsAfter is the time until a denied request would be admitted;
-	// [algorithms.Never] if waiting cannot help.
-	ClearsAfter time.Duration
+	// ClearsAfter is the time until a denied request would be admitted.
+	ClearsAfter Wait `json:"clears_after,omitzero"`
 
 	// Limits are the limits that may decide, one if it is known which one does.
-	Limits []LimitState
+	Limits []LimitState `json:"limits,omitempty"`
 
 	// Override is the override in force; nil means none. SetFor is the policy and
 	// the key for which it is set, if the table can tell.
-	Override *ratelimit.Override
-	SetFor   [2]string
+	Override *ratelimit.Override `json:"override,omitempty"`
+	SetFor   []string            `json:"override_set_for,omitempty"`
 
 	// Guessers is how many addresses sent this process many unknown API keys, so that a
 	// key that is new from one of them waits for its turn. Of the key of an address, it
 	// is 1 if that address is one of them.
-	Guessers int
+	Guessers int `json:"guessers,omitempty"`
 
 	// Denied counts the denials of the key, by all Middlewares of the console in the
 	// last ten to twenty minutes. First and Last are ratelimit.Offender's.
-	Denied      uint64
-	First, Last time.Time
+	Denied uint64    `json:"denied,omitempty"`
+	First  time.Time `json:"first_denied,omitzero"`
+	Last   time.Time `json:"last_denied,omitzero"`
+}
+
+// A Wait is a time to wait; [algorithms.Never] if waiting cannot help.
+type Wait time.Duration
+
+// String returns the wait as a time.Duration has it, or never.
+func (w Wait) String() string {
+	if time.Duration(w) == algorithms.Never {
+		return "never"
+	}
+	return time.Duration(w).String()
+}
+
+// MarshalText implements encoding.TextMarshaler.
+func (w Wait) MarshalText() ([]byte, error) { return []byte(w.String()), nil }
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (w *Wait) UnmarshalText(text []byte) error {
+	if string(text) == "never" {
+		*w = Wait(algorithms.Never)
+		return nil
+	}
+	d, err := time.ParseDuration(string(text))
+	*w = Wait(d)
+	return err
 }
 
 // A Verdict is what happens to a request.
@@ -65,17 +93,14 @@ const (
 
 // A LimitState is a limit and its state for one key; see [algorithms.Decision].
 type LimitState struct {
-	Reason Reason
-	Tier   string // for ByTier
-	Limit  algorithms.Limit
-
-	Remaining  int64
-	ResetAfter time.Duration
-	UnitAfter  time.Duration // until a unit is there
-	Source     algorithms.Source
-
-	// Stored is the key in Redis, if it is there.
-	Stored string
+	Reason     Reason           `json:"from"`
+	Tier       string           `json:"tier,omitempty"` // for ByTier
+	Limit      algorithms.Limit `json:"limit"`
+	Remaining  int64            `json:"remaining"`
+	ResetAfter Wait             `json:"reset_after"`
+	UnitAfter  Wait             `json:"unit_after"`       // until a unit is there
+	Source     string           `json:"source"`           // of algorithms.Source
+	Stored     string           `json:"stored,omitempty"` // the key in Redis, if it is there
 }
 
 // A Reason says where a limit comes from, or why no limit decides.
@@ -98,16 +123,13 @@ const (
 	ByOutage Reason = "outage"
 )
 
-// String returns the standing as a sentence.
-func (s Standing) String() string { return s.says() + s.guessing() }
-
-func (s Standing) says() string {
+func (s *Standing) says() string {
 	switch {
 	case s.Verdict == Unknown:
 		return fmt.Sprintf("%s may deny %s: it depends on %s", s.Policy, s.Key, s.depends())
 	case s.Verdict == Denied && s.Reason == ByOutage:
 		return fmt.Sprintf("%s denies %s: Redis does not answer, and the policy fails closed", s.Policy, s.Key)
-	case s.Verdict == Denied && s.ClearsAfter == algorithms.Never:
+	case s.Verdict == Denied && time.Duration(s.ClearsAfter) == algorithms.Never:
 		return fmt.Sprintf("%s denies %s until an operator ends it: %s", s.Policy, s.Key, s.why())
 	case s.Verdict == Denied:
 		return fmt.Sprintf("%s denies %s for %v: %s", s.Policy, s.Key, s.ClearsAfter, s.why())
@@ -117,7 +139,7 @@ func (s Standing) says() string {
 }
 
 // depends says what the verdict depends on.
-func (s Standing) depends() string {
+func (s *Standing) depends() string {
 	switch {
 	case s.Limits == nil && s.Guessers > 0:
 		return "its API key, because the address sent unknown ones: a key that is new from it waits for its turn"
@@ -131,7 +153,7 @@ func (s Standing) depends() string {
 }
 
 // why says which limit decides.
-func (s Standing) why() string {
+func (s *Standing) why() string {
 	switch s.Reason {
 	case ByBan:
 		return "it is banned"
@@ -190,21 +212,21 @@ func (c *Console) Who(ctx context.Context, client ...Subject) ([]Standing, error
 	if len(all) == 0 {
 		return nil, c.unknown()
 	}
-	slices.SortStableFunc(all, func(a, b Standing) int {
-		return cmp.Or(cmp.Compare(rank(a.Verdict, a.knows()), rank(b.Verdict, b.knows())), -cmp.Compare(a.Denied, b.Denied))
-	})
+	sortStandings(all)
 	return all, nil
 }
 
-// knows reports whether a standing says more than that the verdict is unknown.
-func (s *Standing) knows() bool { return s.Limits != nil || s.Guessers > 0 }
-
-// rank returns the place of a standing in the order of Who.
-func rank(v Verdict, knows bool) int {
-	if v == Unknown && !knows {
-		return 3
+// sortStandings puts the denied keys first, and those last of which nothing is known.
+func sortStandings(all []Standing) {
+	rank := func(s *Standing) int {
+		if s.Verdict == Unknown && s.Limits == nil && s.Guessers == 0 {
+			return 3
+		}
+		return slices.Index([]Verdict{Denied, Unknown, Admitted}, s.Verdict)
 	}
-	return slices.Index([]Verdict{Denied, Unknown, Admitted}, v)
+	slices.SortStableFunc(all, func(a, b Standing) int {
+		return cmp.Or(cmp.Compare(rank(&a), rank(&b)), -cmp.Compare(a.Denied, b.Denied))
+	})
 }
 
 // unknown returns the error for a client that no policy can count.
@@ -217,8 +239,9 @@ func (c *Console) unknown() error {
 }
 
 // standing judges one key.
-func (c *Console) standing(ctx context.Context, w watched, t *target) (Standing, error) {
-	s := Standing{Policy: w.policy.Name, Key: t.key, Override: t.override}
+func (c *Console) standing(ctx context.Context, w watched, t *target) (s Standing, err error) {
+	s = Standing{Policy: w.policy.Name, Key: t.key, Override: t.override}
+	defer func() { s.Says = s.says() + s.guessing() }()
 	if t.override != nil {
 		s.SetFor = t.setFor(ctx)
 	}
@@ -227,12 +250,7 @@ func (c *Console) standing(ctx context.Context, w watched, t *target) (Standing,
 		if !isOf(o, t.key) {
 			continue
 		}
-		if s.Denied == 0 || o.First.Before(s.First) {
-			s.First = o.First
-		}
-		if o.Last.After(s.Last) {
-			s.Last = o.Last
-		}
+		s.First, s.Last = earlier(s.First, o.First.UTC()), later(s.Last, o.Last.UTC())
 		s.Denied += o.Denied - o.Error
 	}
 	if !t.whole() {
@@ -253,28 +271,22 @@ func (c *Console) standing(ctx context.Context, w watched, t *target) (Standing,
 	return s, t.judge(ctx, &s)
 }
 
-// setFor returns where the override in force is set.
-func (t *target) setFor(ctx context.Context) (place [2]string) {
+// setFor returns the policy and the key for which the override in force is set; nil if the table cannot tell.
+func (t *target) setFor(ctx context.Context) []string {
 	table, ok := t.m.Overrides().(editor)
 	if !ok {
-		return place
+		return nil
 	}
-	for _, at := range t.places() {
+	first := firstOf(t.key)
+	for _, at := range [][]string{ // in their order of precedence
+		{t.policy.Name, t.key}, {t.policy.Name, first}, {t.policy.Name, ratelimit.Everyone},
+		{overrides.All, first}, {overrides.All, ratelimit.Everyone},
+	} {
 		if all, err := table.List(ctx, at[0]); err == nil {
 			if o, found := all[at[1]]; found && o == *t.override {
 				return at
 			}
 		}
 	}
-	return place
-}
-
-// places returns where an override of the key can be set, in their order of
-// precedence.
-func (t *target) places() [][2]string {
-	first := firstOf(t.key)
-	return [][2]string{
-		{t.policy.Name, t.key}, {t.policy.Name, first}, {t.policy.Name, ratelimit.Everyone},
-		{overrides.All, first}, {overrides.All, ratelimit.Everyone},
-	}
+	return nil
 }

@@ -47,14 +47,14 @@ func TestWhoKnowsTheTier(t *testing.T) {
 	if got := says(t, c, client); got != "p usr=42 unknown  =0 pro=50 tiny=0" {
 		t.Errorf("got %s, want the state of each tier", got)
 	}
-	if got := who(t, c, client)[0].String(); got != "p may deny usr=42: it depends on the client's tier" {
+	if got := who(t, c, client)[0].Says; got != "p may deny usr=42: it depends on the client's tier" {
 		t.Errorf("got %s", got)
 	}
 	spend(t, m, 51, "pro")
 	if got, want := says(t, c, console.Subject{ID: "42"}), "p usr=42 denied tier pro=0\nq usr=42 admitted tier pro=1900"; got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
-	if got, want := who(t, c, client)[0].String(), "p denies usr=42 for 36s: token-bucket 100/1h has 0 left, from tier pro"; got != want {
+	if got, want := who(t, c, client)[0].Says, "p denies usr=42 for 36s: token-bucket 100/1h has 0 left, from tier pro"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	if s := who(t, c, client)[0]; s.Denied != 1 || s.First.IsZero() || s.Last.IsZero() {
@@ -111,12 +111,12 @@ func TestWhoKnowsOverrides(t *testing.T) {
 		} {
 			override(t, table, tt.policy, tt.key, tt.o)
 			s := who(t, c, client)[0]
-			if s.Key != key || s.Verdict != tt.want || s.Reason != tt.reason || s.ClearsAfter != tt.clears || s.SetFor != [2]string{tt.policy, tt.key} {
+			if s.Key != key || s.Verdict != tt.want || s.Reason != tt.reason || time.Duration(s.ClearsAfter) != tt.clears || !slices.Equal(s.SetFor, []string{tt.policy, tt.key}) {
 				t.Errorf("%s %s: got %+v, want %s by %s for %v", tt.policy, tt.key, s, tt.want, tt.reason, tt.clears)
 			}
 			v, err := m.Check(asUser("42", ""))
 			if err != nil || v.Allowed != (s.Verdict == console.Admitted) {
-				t.Errorf("%s %s: the next request got %+v, %v, and Who said %s", tt.policy, tt.key, v, err, s)
+				t.Errorf("%s %s: the next request got %+v, %v, and Who said %s", tt.policy, tt.key, v, err, s.Says)
 			}
 		}
 	})
