@@ -5,9 +5,7 @@ package overrides
 import (
 	"context"
 	"sync"
-	"sync/atomic"
 
-	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/internal/lent"
 	ratelimit "github.com/penstock-go/penstock/middleware"
 )
@@ -15,8 +13,8 @@ import (
 // A Memory holds the overrides of this process. The zero Memory panics. It is
 // safe for concurrent use.
 type Memory struct {
-	table atomic.Pointer[table]
-	mu    sync.Mutex // orders edits
+	known
+	mu sync.Mutex // orders edits
 }
 
 // NewMemory returns an empty Memory.
@@ -27,14 +25,6 @@ func NewMemory() *Memory {
 }
 
 func init() { lent.To[*Memory]() }
-
-// Find implements ratelimit.Overrides.
-func (m *Memory) Find(policy, key string) (ratelimit.Override, bool) {
-	if o := m.table.Load().find(policy, key); o != nil {
-		return *o, true
-	}
-	return ratelimit.Override{}, false
-}
 
 // Set replaces the override of a key. Requests see it when Set returns. Errors
 // wrap [ErrInvalid] or [ErrFull].
@@ -83,14 +73,6 @@ func (m *Memory) List(_ context.Context, policy string) (map[string]ratelimit.Ov
 	}
 	return m.table.Load().policies[policy].live(), nil
 }
-
-// Count returns how many overrides of a policy have not ended, by mode.
-func (m *Memory) Count(policy string) map[ratelimit.Mode]int {
-	return m.table.Load().policies[policy].count()
-}
-
-// Findings returns a finding for each policy that has bans without an end that were set more than a day ago.
-func (m *Memory) Findings() []algorithms.Finding { return m.table.Load().findings() }
 
 // swept returns a copy of t without the overrides that have ended.
 func (t *table) swept() *table {

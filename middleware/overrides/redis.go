@@ -3,20 +3,17 @@
 package overrides
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
-	"sync/atomic"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/internal/lent"
 	"github.com/penstock-go/penstock/internal/logwriter"
-	ratelimit "github.com/penstock-go/penstock/middleware"
 	"github.com/penstock-go/penstock/middleware/internal/wrapped"
 )
 
@@ -33,19 +30,14 @@ const maxPrefix = 64 // bytes
 // Redis Cluster all overrides are in one slot. The user needs EVAL, EXISTS,
 // HDEL, HEXISTS, HGET, HGETALL, HLEN, HSCAN and HSET.
 type Redis struct {
+	known
 	client Client
 	prefix string
 	log    *logwriter.Writer
-	table  atomic.Pointer[table]
 
 	reading chan struct{}  // holds one reader; guards bad and failing
 	bad     map[string]int // unreadable overrides of the last reading, by policy
 	failing bool
-
-	stats struct {
-		bad             atomic.Int64
-		reads, failures atomic.Uint64
-	}
 
 	closing context.Context
 	cancel  context.CancelFunc
@@ -77,8 +69,11 @@ func NewRedis(client Client, limiter algorithms.Limiter, o *RedisOptions) (*Redi
 		o = &RedisOptions{}
 	}
 	r := &Redis{
-		client: client, prefix: cmp.Or(o.Prefix, prefixOf(limiter)), log: logwriter.New(o.Logger),
+		client: client, prefix: o.Prefix, log: logwriter.New(o.Logger),
 		bad: make(map[string]int), closed: make(chan struct{}), reading: make(chan struct{}, 1),
+	}
+	if stored, ok := wrapped.Find[interface{ Prefix() string }](limiter); ok && r.prefix == "" {
+		r.prefix = stored.Prefix()
 	}
 	var errs []error
 	if client == nil {
@@ -100,31 +95,7 @@ func NewRedis(client Client, limiter algorithms.Limiter, o *RedisOptions) (*Redi
 	return r, nil
 }
 
-// prefixOf returns the prefix of a limiter in Redis, or of one that wraps it; "" for others.
-func prefixOf(limiter algorithms.Limiter) string {
-	if stored, ok := wrapped.Find[interface{ Prefix() string }](limiter); ok {
-		return stored.Prefix()
-	}
-	return ""
-}
-
 func init() { lent.To[*Redis]() }
-
-// Find implements ratelimit.Overrides, from memory.
-func (r *Redis) Find(policy, key string) (ratelimit.Override, bool) {
-	if o := r.table.Load().find(policy, key); o != nil {
-		return *o, true
-	}
-	return ratelimit.Override{}, false
-}
-
-// Count returns how many overrides of a policy, as known here, have not ended, by mode.
-func (r *Redis) Count(policy string) map[ratelimit.Mode]int {
-	return r.table.Load().policies[policy].count()
-}
-
-// Findings returns a finding for each policy that has bans without an end that were set more than a day ago.
-func (r *Redis) Findings() []algorithms.Finding { return r.table.Load().findings() }
 
 // Close ends the goroutine and waits for it, and up to two seconds for the handler
 // of the log. The last overrides stay in force. You may call it repeatedly. It does
@@ -134,20 +105,4 @@ func (r *Redis) Close() error {
 	<-r.closed
 	r.log.Close()
 	return nil
-}
-
-// Stats describe a [Redis].
-type Stats struct {
-	Overrides int    // in memory, some of them ended
-	Bad       int    // in Redis and unreadable
-	Reads     uint64 // of one policy's overrides, since NewRedis
-	Failures  uint64 // of refreshes, since NewRedis
-}
-
-// Stats returns the present figures.
-func (r *Redis) Stats() Stats {
-	return Stats{
-		Overrides: r.table.Load().size(), Bad: int(r.stats.bad.Load()),
-		Reads: r.stats.reads.Load(), Failures: r.stats.failures.Load(),
-	}
 }

@@ -46,9 +46,6 @@ func (r *Redis) wait(ctx context.Context) error {
 // report logs the beginning and the end of trouble. It requires the place in
 // reading.
 func (r *Redis) report(err error) {
-	if err != nil {
-		r.stats.failures.Add(1)
-	}
 	switch failing := err != nil; {
 	case failing && !r.failing:
 		r.log.Add(slog.LevelWarn, "overrides not refreshed", "error", err)

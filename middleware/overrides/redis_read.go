@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
+	"maps"
 
 	"github.com/redis/go-redis/v9"
 
@@ -52,7 +53,7 @@ func (r *Redis) read(ctx context.Context) error {
 	}
 	if changed {
 		r.table.Store(next)
-		r.countBad(next)
+		maps.DeleteFunc(r.bad, func(policy string, _ int) bool { return next.policies[policy] == nil })
 	}
 	return failed
 }
@@ -60,7 +61,6 @@ func (r *Redis) read(ctx context.Context) error {
 // readPolicy reads the overrides of a policy. If the stored override of a key
 // is unreadable, it keeps the known override.
 func (r *Redis) readPolicy(ctx context.Context, policy, version string, known *entries) (*entries, error) {
-	r.stats.reads.Add(1)
 	e, bad, last := &entries{version: version}, 0, error(nil)
 	err := r.scan(ctx, policy, func(key, value string) {
 		o, err := parse(policy, key, value)
@@ -84,20 +84,6 @@ func (r *Redis) readPolicy(ctx context.Context, policy, version string, known *e
 	}
 	r.bad[policy] = bad
 	return e, nil
-}
-
-// countBad counts the unreadable overrides, and forgets policies that are gone. It
-// requires the place in reading.
-func (r *Redis) countBad(t *table) {
-	n := 0
-	for policy, bad := range r.bad {
-		if t.policies[policy] == nil {
-			delete(r.bad, policy)
-			continue
-		}
-		n += bad
-	}
-	r.stats.bad.Store(int64(n))
 }
 
 // scan yields the stored overrides of a policy. It may yield an override twice.

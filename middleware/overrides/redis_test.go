@@ -69,7 +69,7 @@ func TestRedisInstances(t *testing.T) {
 				}
 			}
 			wantNone(t, b, "p", "usr=1")
-			eventually(t, "cleared at a", func() bool { return a.Stats().Overrides == 0 })
+			eventually(t, "cleared at a", func() bool { return a.Size() == 0 })
 		})
 	}
 }
@@ -81,7 +81,7 @@ func TestRedisKilled(t *testing.T) {
 	a := newRedis(t, s.Client(), &overrides.RedisOptions{Logger: slog.New(slog.NewTextHandler(logged, nil))})
 	set(t, a, "p", "usr=1", ratelimit.Override{Limit: hourly})
 	s.Kill()
-	eventually(t, "failing", func() bool { return a.Stats().Failures >= 2 })
+	eventually(t, "failing", func() bool { return logged.count("overrides not refreshed") > 0 })
 	wantFound(t, a, "p", "usr=1", ratelimit.Override{Limit: hourly})
 	if err := a.Set(ctx, "p", "usr=2", ratelimit.Override{}); err == nil || errors.Is(err, overrides.ErrInvalid) {
 		t.Errorf("got error %v, want the client's", err)
@@ -124,17 +124,14 @@ func TestRedisBadEntries(t *testing.T) {
 		wantNone(t, a, "p", key)
 	}
 	eventually(t, "logged", func() bool { return logged.count("unreadable overrides") > 0 })
-	if got := a.Stats(); got.Bad != 6 || got.Overrides != 3 || logged.count("unreadable overrides") != 1 {
-		t.Errorf("got stats %+v and log %s, want 6 unreadable, logged once", got, logged.text.String())
+	if logged.count("overrides=6") != 1 || logged.count("unreadable overrides") != 1 {
+		t.Errorf("got log %s, want 6 unreadable, logged once", logged.text.String())
 	}
 	if all, err := a.List(ctx, "p"); err != nil || len(all) != 2 {
 		t.Errorf("got %v, error %v, want two", all, err)
 	}
 	set(t, a, "p", "usr=1", ratelimit.Override{Mode: ratelimit.ModeOff})
 	wantFound(t, a, "p", "usr=1", ratelimit.Override{Mode: ratelimit.ModeOff})
-	if got := a.Stats().Bad; got != 5 {
-		t.Errorf("got %d unreadable, want 5", got)
-	}
 }
 
 // A stored value of the wrong type affects neither the known overrides nor other policies.
@@ -167,7 +164,7 @@ func TestRedisSweeps(t *testing.T) {
 		set(t, a, "p", "usr="+strconv.Itoa(i), short)
 	}
 	set(t, a, "q", "usr=1", short)
-	eventually(t, "seen by b", func() bool { return b.Stats().Overrides == 11 })
+	eventually(t, "seen by b", func() bool { return b.Size() == 11 })
 	eventually(t, "ended", func() bool { return !time.Now().Before(short.Until) })
 	set(t, b, "p", "usr=1", ratelimit.Override{Limit: hourly})
 	a.Sweep(ctx)
@@ -177,7 +174,7 @@ func TestRedisSweeps(t *testing.T) {
 	if n, err := s.Client().Exists(ctx, "penstock:{#overrides}:of:q").Result(); err != nil || n != 0 {
 		t.Errorf("got %d, error %v, want none", n, err)
 	}
-	eventually(t, "gone from memory", func() bool { return a.Stats().Overrides == 1 })
+	eventually(t, "gone from memory", func() bool { return a.Size() == 1 })
 	wantFound(t, b, "p", "usr=1", ratelimit.Override{Limit: hourly})
 }
 
@@ -196,8 +193,8 @@ func TestRedisIsBounded(t *testing.T) {
 	a := newRedis(t, s.Client(), nil)
 	set(t, a, "p", "usr=1", ratelimit.Override{})
 	set(t, a, "p", "usr=1", ratelimit.Override{Limit: hourly})
-	if got := a.Stats().Overrides; got != overrides.MaxPerPolicy {
-		t.Errorf("got %d overrides in memory, want %d", got, overrides.MaxPerPolicy)
+	if got := a.Count("p"); got[""] != 1 || got[ratelimit.ModeOff] != overrides.MaxPerPolicy-1 {
+		t.Errorf("got overrides %v in memory, want %d", got, overrides.MaxPerPolicy)
 	}
 	if err := a.Set(ctx, "p", "usr=2", ratelimit.Override{}); !errors.Is(err, overrides.ErrFull) {
 		t.Errorf("got error %v, want ErrFull", err)
@@ -205,8 +202,8 @@ func TestRedisIsBounded(t *testing.T) {
 	wantFound(t, a, "p", "p77", ratelimit.Override{Mode: ratelimit.ModeOff})
 	full("of:p", overrides.MaxPerPolicy+50, `{"mode":"off"}`)
 	set(t, a, "p", "usr=1", ratelimit.Override{Mode: ratelimit.ModeOff})
-	if got := a.Stats(); got.Overrides != overrides.MaxPerPolicy || got.Bad != 50 {
-		t.Errorf("got %d overrides in memory and %d unreadable, want %d and 50", got.Overrides, got.Bad, overrides.MaxPerPolicy)
+	if got := a.Count("p")[ratelimit.ModeOff]; got != overrides.MaxPerPolicy {
+		t.Errorf("got %d overrides in memory, want %d", got, overrides.MaxPerPolicy)
 	}
 	full("versions", overrides.MaxPolicies, "1")
 	if err := a.Set(ctx, "another", "usr=2", ratelimit.Override{}); !errors.Is(err, overrides.ErrFull) {

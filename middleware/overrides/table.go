@@ -6,8 +6,10 @@ import (
 	"hash/maphash"
 	"maps"
 	"strings"
+	"sync/atomic"
 	"time"
 
+	"github.com/penstock-go/penstock/algorithms"
 	ratelimit "github.com/penstock-go/penstock/middleware"
 )
 
@@ -25,6 +27,31 @@ type entries struct {
 	keys     [256]map[string]*ratelimit.Override
 	n        int // including the override of everyone
 }
+
+// known is the table that requests read. An edit replaces it.
+type known struct{ table atomic.Pointer[table] }
+
+// Find implements ratelimit.Overrides, from memory.
+func (k *known) Find(policy, key string) (ratelimit.Override, bool) {
+	if o := k.table.Load().find(policy, key); o != nil {
+		return *o, true
+	}
+	return ratelimit.Override{}, false
+}
+
+// Count returns how many overrides of a policy, as known here, have not ended, by mode.
+func (k *known) Count(policy string) map[ratelimit.Mode]int {
+	n := make(map[ratelimit.Mode]int)
+	for _, o := range k.table.Load().policies[policy].all {
+		if live(o) {
+			n[o.Mode]++
+		}
+	}
+	return n
+}
+
+// Findings returns a finding for each policy that has bans without an end that were set more than a day ago.
+func (k *known) Findings() []algorithms.Finding { return k.table.Load().findings() }
 
 var seed = maphash.MakeSeed()
 
@@ -96,17 +123,6 @@ func (e *entries) live() map[string]ratelimit.Override {
 	return all
 }
 
-// count returns how many overrides have not ended, by mode.
-func (e *entries) count() map[ratelimit.Mode]int {
-	n := make(map[ratelimit.Mode]int)
-	for _, o := range e.all {
-		if live(o) {
-			n[o.Mode]++
-		}
-	}
-	return n
-}
-
 // all yields all overrides, also ended ones.
 func (e *entries) all(yield func(string, *ratelimit.Override) bool) {
 	if e == nil || e.everyone != nil && !yield(ratelimit.Everyone, e.everyone) {
@@ -162,12 +178,4 @@ func (e *entries) find(first string) *ratelimit.Override {
 		return o
 	}
 	return nil
-}
-
-// size returns the number of overrides, also of ended ones.
-func (t *table) size() (n int) {
-	for _, e := range t.policies {
-		n += e.n
-	}
-	return n
 }
