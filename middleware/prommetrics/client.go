@@ -4,8 +4,6 @@ package prommetrics
 
 import (
 	"context"
-	"errors"
-	"fmt"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -24,24 +22,15 @@ type ClientMetrics struct {
 
 var _ client.Observer = (*ClientMetrics)(nil)
 
-// Values of the label outcome.
-const (
-	outcomeAnswered = "answered"
-	outcomeDenied   = "denied"
-	outcomeFailed   = "failed"
-)
-
-// reasons are the values of the label reason.
+// The values of labels.
 var (
+	outcomes      = []string{"answered", "denied", "failed"}
 	waitReasons   = []string{"retry", "pace", "limit"}
 	gaveUpReasons = []string{"wait", "attempts", "request", "final"}
 )
 
 // NewClient is [New] for metrics of Transports.
 func NewClient(reg prometheus.Registerer) (*ClientMetrics, error) {
-	if reg == nil {
-		return nil, errors.New("ratelimit: the registerer of the client's metrics is nil: want e.g. prometheus.DefaultRegisterer")
-	}
 	m := &ClientMetrics{
 		requests: counter("ratelimit_client_requests_total", "Requests sent, by outcome.", "client", "outcome"),
 		retries:  counter("ratelimit_client_retries_total", "Requests sent again after a denial.", "client"),
@@ -49,11 +38,8 @@ func NewClient(reg prometheus.Registerer) (*ClientMetrics, error) {
 		waited:   counter("ratelimit_client_wait_seconds_total", "Time that requests have waited, by reason.", "client", "reason"),
 		gaveUp:   counter("ratelimit_client_given_up_total", "Requests not sent, or not sent again after a denial, by reason.", "client", "reason"),
 	}
-	c, err := register(reg, &clientCollector{vectors{m.requests, m.retries, m.waits, m.waited, m.gaveUp}, m})
-	if err != nil {
-		return nil, fmt.Errorf("ratelimit: client's metrics: %w", err)
-	}
-	return c.metrics, nil
+	all := []prometheus.Collector{m.requests, m.retries, m.waits, m.waited, m.gaveUp}
+	return register(reg, &collector[ClientMetrics]{m, all, nil, func(chan<- prometheus.Metric) {}})
 }
 
 // Observe implements client.Observer.
@@ -62,12 +48,12 @@ func (m *ClientMetrics) Observe(_ context.Context, e client.Event) {
 	case client.Registered:
 		m.begin(e.Name)
 	case client.Sent:
-		outcome := outcomeAnswered
+		outcome := "answered"
 		switch {
 		case e.Err != nil:
-			outcome = outcomeFailed
+			outcome = "failed"
 		case e.Denied:
-			outcome = outcomeDenied
+			outcome = "denied"
 		}
 		m.requests.WithLabelValues(e.Name, outcome).Inc()
 		if e.Attempt > 1 {
@@ -84,7 +70,7 @@ func (m *ClientMetrics) Observe(_ context.Context, e client.Event) {
 // begin makes all series of a client: its first denial would not show in rate() if its
 // series began with it.
 func (m *ClientMetrics) begin(name string) {
-	for _, outcome := range []string{outcomeAnswered, outcomeDenied, outcomeFailed} {
+	for _, outcome := range outcomes {
 		m.requests.WithLabelValues(name, outcome)
 	}
 	m.retries.WithLabelValues(name)
@@ -95,10 +81,4 @@ func (m *ClientMetrics) begin(name string) {
 	for _, reason := range gaveUpReasons {
 		m.gaveUp.WithLabelValues(name, reason)
 	}
-}
-
-// A clientCollector is the ClientMetrics as a registry sees them: all metrics or none.
-type clientCollector struct {
-	vectors
-	metrics *ClientMetrics
 }

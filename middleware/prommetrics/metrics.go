@@ -61,9 +61,6 @@ const (
 // the same again, with their first options. It fails if reg is nil, or has another metric of one of the names, or if the
 // options are misconfigured.
 func New(reg prometheus.Registerer, o *Options) (*Metrics, error) {
-	if reg == nil {
-		return nil, errors.New("ratelimit: the registerer of the metrics is nil: want e.g. prometheus.DefaultRegisterer")
-	}
 	if o == nil {
 		o = &Options{}
 	}
@@ -72,22 +69,9 @@ func New(reg prometheus.Registerer, o *Options) (*Metrics, error) {
 	}
 	m := newMetrics()
 	m.clients, m.exemplar = maps.Clone(o.Clients), o.Exemplar
-	c, err := register(reg, (*collector)(m))
-	if err != nil {
-		return nil, fmt.Errorf("ratelimit: metrics: %w", err)
-	}
-	return (*Metrics)(c), nil
-}
-
-// register registers a collector, or returns the one of its type that has been registered before.
-func register[C prometheus.Collector](reg prometheus.Registerer, c C) (C, error) {
-	err := reg.Register(c)
-	if before := (prometheus.AlreadyRegisteredError{}); errors.As(err, &before) {
-		if existing, ok := before.ExistingCollector.(C); ok {
-			return existing, nil
-		}
-	}
-	return c, err
+	return register(reg, &collector[Metrics]{m, []prometheus.Collector{
+		m.decisions, m.requests, m.near, m.unknownTier, m.abandoned, m.bans, m.settlements, m.lag, m.divergences, m.durations,
+	}, descriptions, m.collect})
 }
 
 func newMetrics() *Metrics {
@@ -146,45 +130,53 @@ func describe(name, help string, labels ...string) *prometheus.Desc {
 // scraped before: all that a young process has counted is recent.
 var startTime = describe("ratelimit_start_time_seconds", "Unix time since which the counters count.")
 
-// vectors are collectors that are registered together.
-type vectors []prometheus.Collector
+func (m *Metrics) collect(ch chan<- prometheus.Metric) {
+	ch <- prometheus.MustNewConstMetric(startTime, prometheus.GaugeValue, m.began)
+	m.busiest.collect(ch, time.Now().Unix())
+	m.collectGauges(ch)
+	m.collectLimiters(ch)
+}
+
+// A collector is metrics as a registry sees them. A registry registers the one
+// collector, and so all metrics or none.
+type collector[M any] struct {
+	metrics  *M
+	vectors  []prometheus.Collector
+	computed []*prometheus.Desc // of collect
+	collect  func(chan<- prometheus.Metric)
+}
+
+// register registers a collector, and returns its metrics, or those of its type that have been registered before.
+func register[M any](reg prometheus.Registerer, c *collector[M]) (*M, error) {
+	if reg == nil {
+		return nil, errors.New("ratelimit: the registerer of the metrics is nil: want e.g. prometheus.DefaultRegisterer")
+	}
+	err := reg.Register(c)
+	if before := (prometheus.AlreadyRegisteredError{}); errors.As(err, &before) {
+		if existing, ok := before.ExistingCollector.(*collector[M]); ok {
+			return existing.metrics, nil
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("ratelimit: metrics: %w", err)
+	}
+	return c.metrics, nil
+}
 
 // Describe implements prometheus.Collector.
-func (all vectors) Describe(ch chan<- *prometheus.Desc) {
-	for _, v := range all {
+func (c *collector[M]) Describe(ch chan<- *prometheus.Desc) {
+	for _, v := range c.vectors {
 		v.Describe(ch)
 	}
-}
-
-// Collect implements prometheus.Collector.
-func (all vectors) Collect(ch chan<- prometheus.Metric) {
-	for _, v := range all {
-		v.Collect(ch)
-	}
-}
-
-// A collector is the Metrics as a registry sees them. A registry registers the
-// one collector, and so all metrics or none.
-type collector Metrics
-
-func (c *collector) vectors() vectors {
-	return vectors{c.decisions, c.requests, c.near, c.unknownTier, c.abandoned, c.bans, c.settlements, c.lag, c.divergences, c.durations}
-}
-
-// Describe implements prometheus.Collector.
-func (c *collector) Describe(ch chan<- *prometheus.Desc) {
-	c.vectors().Describe(ch)
-	for _, d := range descriptions {
+	for _, d := range c.computed {
 		ch <- d
 	}
 }
 
 // Collect implements prometheus.Collector.
-func (c *collector) Collect(ch chan<- prometheus.Metric) {
-	c.vectors().Collect(ch)
-	m := (*Metrics)(c)
-	ch <- prometheus.MustNewConstMetric(startTime, prometheus.GaugeValue, m.began)
-	m.busiest.collect(ch, time.Now().Unix())
-	m.collectGauges(ch)
-	m.collectLimiters(ch)
+func (c *collector[M]) Collect(ch chan<- prometheus.Metric) {
+	for _, v := range c.vectors {
+		v.Collect(ch)
+	}
+	c.collect(ch)
 }
