@@ -93,28 +93,22 @@ func (h *handler) act(r *http.Request, body any, n *named, name string, prefix b
 	return reply, err
 }
 
-// A unitsView says how many units came back.
-type unitsView struct {
-	Units int64 `json:"units"`
-}
-
-// units returns the answer to a change that gave units back. Nothing to give back is no success.
-func units(n int64, err error) (any, error) {
+// units returns the answer to a change that gave units back, and what the log has. Nothing to give back is no success.
+func units(n int64, err error) (reply any, more []any, _ error) {
+	more = []any{"units", n}
 	if n > 0 {
-		return unitsView{n}, err
+		return map[string]int64{"units": n}, more, err
 	}
 	if err == nil {
 		err = &refusal{http.StatusNotFound, "no units of the key are in use, under any limit that this process knows for it"}
 	}
-	return nil, err
+	return nil, more, err
 }
 
 func (h *handler) reset(r *http.Request) (any, error) {
 	var n named
 	return h.act(r, &n, &n, "reset", false, func(s Subject) (any, []any, error) {
-		n, err := h.console.Reset(r.Context(), s)
-		reply, err := units(n, err)
-		return reply, []any{"units", n}, err
+		return units(h.console.Reset(r.Context(), s))
 	})
 }
 
@@ -124,9 +118,7 @@ func (h *handler) grant(r *http.Request) (any, error) {
 		Units int64
 	}
 	return h.act(r, &body, &body.named, "grant", false, func(s Subject) (any, []any, error) {
-		n, err := h.console.Grant(r.Context(), s, body.Units)
-		reply, err := units(n, err)
-		return reply, []any{"units", n}, err
+		return units(h.console.Grant(r.Context(), s, body.Units))
 	})
 }
 
@@ -179,9 +171,8 @@ func (h *handler) set(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, p := h.console.policy(n.Policy)
 	o := ratelimit.Override{Mode: body.Mode}
-	if o.Limit, err = body.limit(p); err != nil {
+	if o.Limit, err = body.limit(h.console.find(n.Policy)); err != nil {
 		return nil, err
 	}
 	if o.Until, err = body.at(); err != nil {

@@ -27,21 +27,21 @@ type override struct {
 
 // limit returns the limit of an override for a policy; none if the body has none. Without the name of an algorithm, a
 // limit is a token bucket, which would forget what a policy of another algorithm has counted. So it must be named then.
-func (o *override) limit(p *ratelimit.Policy) (algorithms.Limit, error) {
+func (o *override) limit(w *watched) (algorithms.Limit, error) {
 	if !o.Limit.given {
 		return algorithms.Limit{}, nil
 	}
 	l, err := algorithms.ParseLimit(o.Limit.value)
-	if err != nil || p == nil || strings.Contains(o.Limit.value, l.Algorithm().String()) {
+	if err != nil || w == nil || strings.Contains(o.Limit.value, l.Algorithm().String()) {
 		return l, err
 	}
-	for _, own := range append(slices.Collect(maps.Values(p.Tiers)), p.Limit) {
+	for _, own := range append(slices.Collect(maps.Values(w.policy.Tiers)), w.policy.Limit) {
 		if own.Algorithm() == l.Algorithm() {
 			return l, nil
 		}
 	}
 	return l, &refusal{http.StatusBadRequest, fmt.Sprintf("the limit %.80q names no algorithm, and policy %q has %s: name it, as %s, because another algorithm starts full",
-		o.Limit.value, p.Name, p.Limit, p.Limit.Algorithm())}
+		o.Limit.value, w.policy.Name, w.policy.Limit, w.policy.Limit.Algorithm())}
 }
 
 // An ending says when an override ends: neither field means never.

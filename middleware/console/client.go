@@ -31,7 +31,7 @@ func isOf(o *ratelimit.Offender, key string) bool {
 // keysOf returns the keys of a client that a policy may make: the given keys, the
 // keys that it denied lately, and all that it can make of the given parts, with
 // each route that it has met. A part without a value is only its kind.
-func (t *texts) keysOf(w watched, client []Subject) (keys []string) {
+func (w *watched) keysOf(client []Subject) (keys []string) {
 	add := func(key string) {
 		if !slices.Contains(keys, key) {
 			keys = append(keys, key)
@@ -39,11 +39,11 @@ func (t *texts) keysOf(w watched, client []Subject) (keys []string) {
 	}
 	parts := make(map[string][]string) // by kind
 	for _, s := range client {
-		if s.Policy != "" && s.Policy != t.policy {
+		if s.Policy != "" && s.Policy != w.policy.Name {
 			continue
 		}
-		for _, part := range t.partsOf(s) {
-			if strings.Contains(part, "|") || strings.HasPrefix(part, constant) && t.check(part, false) == nil {
+		for _, part := range w.partsOf(s) {
+			if strings.Contains(part, "|") || strings.HasPrefix(part, constant) && w.check(part, false) == nil {
 				add(part)
 			} else {
 				parts[kindOf(part)] = append(parts[kindOf(part)], part)
@@ -51,14 +51,14 @@ func (t *texts) keysOf(w watched, client []Subject) (keys []string) {
 		}
 	}
 	for _, o := range w.offenders {
-		if len(o.Plain) < cut && has(parts, o.Plain) && t.check(o.Plain, false) == nil {
+		if len(o.Plain) < cut && has(parts, o.Plain) && w.check(o.Plain, false) == nil {
 			add(o.Plain)
 		}
 	}
 	if len(parts[route]) == 0 {
-		parts[route] = t.routes(w)
+		parts[route] = w.routes()
 	}
-	for _, form := range t.forms {
+	for _, form := range w.forms {
 		if !slices.ContainsFunc(form, func(kind string) bool { return kind != route && len(parts[kind]) > 0 }) {
 			continue
 		}
@@ -74,15 +74,15 @@ func (t *texts) keysOf(w watched, client []Subject) (keys []string) {
 
 // partsOf returns the parts, or the whole keys, of a subject that the policy's keys
 // may have.
-func (t *texts) partsOf(s Subject) []string {
-	s.Key = t.spelled(s.Key)
+func (w *watched) partsOf(s Subject) []string {
+	s.Key = w.spelled(s.Key)
 	switch {
 	case s.ID != "":
 		return []string{textOfAccount(s.ID)}
 	case s.IP.IsValid():
-		return t.addresses(s.IP)
+		return w.addresses(s.IP)
 	case strings.Contains(s.Key, "|"):
-		if t.check(s.Key, false) != nil {
+		if w.check(s.Key, false) != nil {
 			return nil
 		}
 		return []string{s.Key}
@@ -91,7 +91,7 @@ func (t *texts) partsOf(s Subject) []string {
 		if !ok {
 			return nil
 		}
-		return slices.DeleteFunc(t.addresses(given.Addr()), func(part string) bool {
+		return slices.DeleteFunc(w.addresses(given.Addr()), func(part string) bool {
 			p, _ := prefixOf(part)
 			return p.Bits() > given.Bits() // one of many keys behind the prefix
 		})
@@ -103,8 +103,8 @@ func (t *texts) partsOf(s Subject) []string {
 }
 
 // routes returns the routes that keys of the policy had.
-func (t *texts) routes(w watched) []string {
-	all := w.m.Routes(t.policy)
+func (w *watched) routes() []string {
+	all := w.m.Routes(w.policy.Name)
 	for _, o := range w.offenders {
 		for part := range strings.SplitSeq(o.Plain, "|") {
 			if kindOf(part) == route && !slices.Contains(all, part) {

@@ -88,50 +88,35 @@ var (
 	ErrUneditable = errors.New("not editable")
 )
 
-// A target is a subject, its policy, and its override.
+// A target is a key of a policy, and its override.
 type target struct {
+	*watched
 	key      string
-	m        *ratelimit.Middleware
-	policy   *ratelimit.Policy
-	texts    *texts
 	override *ratelimit.Override // in force; nil: none
 	mode     ratelimit.Mode      // in force
-}
-
-// policy returns the policy of a name and its Middleware, or nil.
-func (c *Console) policy(name string) (*ratelimit.Middleware, *ratelimit.Policy) {
-	for _, m := range c.all {
-		for _, p := range m.Policies() {
-			if p.Name == name {
-				return m, &p
-			}
-		}
-	}
-	return nil, nil
 }
 
 // target returns the target of a subject whose key the policy may make, or with
 // prefix may begin with.
 func (c *Console) target(s Subject, prefix bool) (*target, error) {
-	m, p := c.policy(s.Policy)
-	if p == nil {
+	w := c.find(s.Policy)
+	if w == nil {
 		return nil, fmt.Errorf("ratelimit: policy %q: %w", s.Policy, ErrNotFound)
 	}
-	texts := textsOf(m, p)
 	plain, err := c.reveal(s.Key)
 	if err != nil {
 		return nil, err
 	}
 	s.Key = plain
-	key, err := texts.of(s, prefix)
+	key, err := w.of(s, prefix)
 	if err != nil {
 		return nil, err
 	}
-	return newTarget(m, p, texts, key), nil
+	return w.target(key), nil
 }
 
-func newTarget(m *ratelimit.Middleware, p *ratelimit.Policy, texts *texts, key string) *target {
-	t := &target{key: key, m: m, policy: p, texts: texts}
+func (w *watched) target(key string) *target {
+	t := &target{watched: w, key: key}
 	f := t.inForce("", algorithms.Limit{})
 	t.override, t.mode = f.Override, f.Mode
 	return t
@@ -163,17 +148,10 @@ func (c *Console) reveal(shown string) (plain string, err error) {
 
 const rememberedKeys = 128 // TopDenied knows no more
 
-// A watched is a policy, and the keys that it denied lately.
-type watched struct {
-	m         *ratelimit.Middleware
-	policy    *ratelimit.Policy
-	offenders []ratelimit.Offender
-}
-
 // policies yields all policies; of policies of one name, the first, with the
 // offenders of all.
-func (c *Console) policies() iter.Seq[watched] {
-	return func(yield func(watched) bool) {
+func (c *Console) policies() iter.Seq[*watched] {
+	return func(yield func(*watched) bool) {
 		known := make(map[string]bool)
 		for _, m := range c.all {
 			for _, p := range m.Policies() {
@@ -181,7 +159,7 @@ func (c *Console) policies() iter.Seq[watched] {
 					continue
 				}
 				known[p.Name] = true
-				w := watched{m: m, policy: &p}
+				w := newWatched(m, &p)
 				for _, other := range c.all {
 					w.offenders = append(w.offenders, other.TopDenied(p.Name, rememberedKeys)...)
 				}
@@ -191,6 +169,16 @@ func (c *Console) policies() iter.Seq[watched] {
 			}
 		}
 	}
+}
+
+// find returns the policy of a name, or nil.
+func (c *Console) find(name string) *watched {
+	for w := range c.policies() {
+		if w.policy.Name == name {
+			return w
+		}
+	}
+	return nil
 }
 
 // one returns the target of a subject that is one key.

@@ -23,11 +23,12 @@ type editor interface {
 
 // editor returns the editor of a policy's overrides.
 func (c *Console) editor(policy string) (editor, error) {
-	m, _ := c.policy(policy)
-	if policy == overrides.All && len(c.all) > 0 {
+	var m *ratelimit.Middleware
+	if w := c.find(policy); w != nil {
+		m = w.m
+	} else if policy == overrides.All && len(c.all) > 0 {
 		m = c.all[0]
-	}
-	if m == nil {
+	} else {
 		return nil, fmt.Errorf("ratelimit: policy %q: %w", policy, ErrNotFound)
 	}
 	edit, ok := m.Overrides().(editor)
@@ -85,23 +86,26 @@ func (c *Console) set(ctx context.Context, s Subject, o ratelimit.Override) erro
 	if err != nil {
 		return err
 	}
-	key, err := c.place(s)
+	if s.Policy == overrides.All {
+		key, err := c.place(s)
+		if err != nil {
+			return err
+		}
+		return edit.Set(ctx, s.Policy, key, o)
+	}
+	t, err := c.target(s, true)
 	if err != nil {
 		return err
 	}
-	if s.Policy == overrides.All {
-		return edit.Set(ctx, s.Policy, key, o)
-	}
-	m, p := c.policy(s.Policy)
-	if p.Shadow && o.Mode == ratelimit.ModeBanned {
+	if t.policy.Shadow && o.Mode == ratelimit.ModeBanned {
 		return fmt.Errorf("ratelimit: the bans of policy %q are %w: a shadow policy denies nothing", s.Policy, ErrUneditable)
 	}
 	if o.Limit != (algorithms.Limit{}) {
-		if err := m.Replaceable(p.Name, o.Limit); err != nil {
-			return fmt.Errorf("ratelimit: %w of policy %q: %s", overrides.ErrInvalid, p.Name, strings.ReplaceAll(err.Error(), "\n", "; "))
+		if err := t.m.Replaceable(s.Policy, o.Limit); err != nil {
+			return fmt.Errorf("ratelimit: %w of policy %q: %s", overrides.ErrInvalid, s.Policy, strings.ReplaceAll(err.Error(), "\n", "; "))
 		}
 	}
-	return edit.Set(ctx, s.Policy, key, o)
+	return edit.Set(ctx, s.Policy, t.key, o)
 }
 
 // Overrides returns the overrides and bans of all policies that operators set at an
@@ -140,14 +144,14 @@ func (c *Console) Overrides(ctx context.Context, since time.Time) (map[string]ma
 // when it began: not before First. While Redis is away, no key is banned.
 func (c *Console) Bans(ctx context.Context) (all []Standing, err error) {
 	for w := range c.policies() {
-		texts, known := textsOf(w.m, w.policy), make(map[string]bool)
+		known := make(map[string]bool)
 		for _, o := range w.offenders {
-			t := newTarget(w.m, w.policy, texts, o.Plain)
+			t := w.target(o.Plain)
 			if w.policy.Ban == nil || known[o.Plain] || t.mode != "" {
 				continue
 			}
 			known[o.Plain] = true
-			s, err := c.standing(ctx, w, t)
+			s, err := c.standing(ctx, t)
 			if err != nil {
 				return nil, err
 			}

@@ -12,7 +12,7 @@ import (
 
 // guessers returns Standing.Guessers.
 func (t *target) guessers() int {
-	if !t.texts.apiKeys {
+	if !t.apiKeys {
 		return 0
 	}
 	slowed, all := t.m.Guesses(t.key)
@@ -30,7 +30,7 @@ func (t *target) guessers() int {
 // unknown keys. The limiter counts nothing for it.
 func (t *target) uncounted() bool {
 	return kindOf(t.key) == address && !strings.Contains(t.key, "|") &&
-		!slices.ContainsFunc(t.texts.own, func(form []string) bool { return slices.Equal(form, []string{address}) })
+		!slices.ContainsFunc(t.own, func(form []string) bool { return slices.Equal(form, []string{address}) })
 }
 
 // judgeUncounted gives the verdict about an uncounted key.

@@ -9,14 +9,12 @@ import (
 	"errors"
 	"io"
 	"log/slog"
-	"maps"
 	"mime"
 	"net/http"
 	"net/netip"
 	"net/url"
 	"path"
 	"slices"
-	"strings"
 
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/internal/logwriter"
@@ -69,21 +67,23 @@ func (c *Console) Handler(authorize func(*http.Request) (who string, err error))
 	}
 	h := &handler{console: c, name: rand.Text(), authorize: authorize, logger: slog.Default(), instances: instances, lookUp: lookUp, origin: http.NewCrossOriginProtection()}
 	h.intruders.Writer = logwriter.New(h.logger)
-	for pattern, e := range map[string]endpoint{
-		"/policies":           {http.MethodGet: h.policies},
-		"/who":                {http.MethodGet: h.who},
-		"/denied":             {http.MethodGet: h.denied},
-		"/near":               {http.MethodGet: h.near},
-		"/overrides":          {http.MethodGet: h.allOverrides, http.MethodDelete: h.clearAll},
-		"/reset":              {http.MethodPost: h.reset},
-		"/grant":              {http.MethodPost: h.grant},
-		"/ban":                {http.MethodPost: h.ban},
-		"/unban":              {http.MethodPost: h.unban},
-		"/overrides/{policy}": {http.MethodGet: h.overrides, http.MethodPut: h.set, http.MethodDelete: h.clear},
+	for pattern, act := range map[string]action{
+		"GET /policies":              h.policies,
+		"GET /who":                   h.who,
+		"GET /denied":                h.denied,
+		"GET /near":                  h.near,
+		"GET /overrides":             h.allOverrides,
+		"DELETE /overrides":          h.clearAll,
+		"POST /reset":                h.reset,
+		"POST /grant":                h.grant,
+		"POST /ban":                  h.ban,
+		"POST /unban":                h.unban,
+		"GET /overrides/{policy}":    h.overrides,
+		"PUT /overrides/{policy}":    h.set,
+		"DELETE /overrides/{policy}": h.clear,
 	} {
-		h.mux.HandleFunc(pattern, h.serve(e))
+		h.mux.HandleFunc(pattern, h.serve(act))
 	}
-	h.mux.HandleFunc("/", h.serve(nil))
 	return h, nil
 }
 
@@ -99,9 +99,8 @@ type handler struct {
 	mux       http.ServeMux
 }
 
-// An endpoint has the actions of a path, by method. An action returns the answer,
-// to be encoded as JSON, or nil for none.
-type endpoint map[string]func(r *http.Request) (any, error)
+// An action returns the answer to a request, to be encoded as JSON, or nil for none.
+type action func(r *http.Request) (any, error)
 
 // A refusal is an error whose text the operator reads.
 type refusal struct {
@@ -128,31 +127,29 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		answer(w, &refusal{status: http.StatusNotFound})
 		return
 	}
+	if known, pattern := h.mux.Handler(r); pattern == "" { // the mux answers as text, and says which methods are allowed
+		refused := &unwritten{header: w.Header()}
+		known.ServeHTTP(refused, r)
+		answer(w, &refusal{status: refused.status})
+		return
+	}
 	w.Header().Set(nameField, h.name)
 	r.Body = http.MaxBytesReader(w, r.Body, maxBody)
 	h.mux.ServeHTTP(w, r.WithContext(withOperator(r.Context(), who)))
 }
 
-func (h *handler) serve(e endpoint) http.HandlerFunc {
-	allowed := slices.Sorted(maps.Keys(e))
-	if e[http.MethodGet] != nil {
-		allowed = append(allowed, http.MethodHead)
-	}
+// An unwritten is a response of which only the header and the status are wanted.
+type unwritten struct {
+	header http.Header
+	status int
+}
+
+func (u *unwritten) Header() http.Header               { return u.header }
+func (u *unwritten) WriteHeader(status int)            { u.status = status }
+func (u *unwritten) Write(p []byte) (n int, err error) { return len(p), nil }
+
+func (h *handler) serve(act action) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		method := r.Method
-		if method == http.MethodHead {
-			method = http.MethodGet
-		}
-		act := e[method]
-		switch {
-		case len(e) == 0:
-			answer(w, &refusal{status: http.StatusNotFound})
-			return
-		case act == nil:
-			w.Header().Set("Allow", strings.Join(allowed, ", "))
-			answer(w, &refusal{status: http.StatusMethodNotAllowed})
-			return
-		}
 		reply, err := act(r)
 		if err != nil {
 			h.fail(w, r, err)

@@ -111,7 +111,7 @@ func TestHandler(t *testing.T) {
 			t.Errorf("%s %s: got %d as %s: %s", tt.method, tt.target, w.Code, kind, w.Body)
 		}
 	}
-	if got := call(h, "PATCH", "/overrides/p", "").Header().Get("Allow"); got != "DELETE, GET, PUT, HEAD" {
+	if got := call(h, "PATCH", "/overrides/p", "").Header().Get("Allow"); got != "DELETE, GET, HEAD, PUT" {
 		t.Errorf("got Allow %q", got)
 	}
 }

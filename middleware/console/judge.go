@@ -36,22 +36,22 @@ func accountOf(key string) string {
 
 // lastDenial returns what the last denial of the key showed of its client; nil if the
 // process knows none. Another key of the same account shows the tier, too.
-func (c *Console) lastDenial(w watched, t *target) *ratelimit.Offender {
+func (c *Console) lastDenial(t *target) *ratelimit.Offender {
 	var last *ratelimit.Offender
-	for i := range w.offenders {
-		if o := &w.offenders[i]; o.Plain == t.key && (last == nil || o.Last.After(last.Last)) {
+	for i := range t.offenders {
+		if o := &t.offenders[i]; o.Plain == t.key && (last == nil || o.Last.After(last.Last)) {
 			last = o
 		}
 	}
 	id := accountOf(t.key)
-	if last != nil || id == "" || w.policy.LimitOf != nil {
+	if last != nil || id == "" || t.policy.LimitOf != nil {
 		return last
 	}
 	for other := range c.policies() {
 		for i := range other.offenders {
 			o := &other.offenders[i]
-			_, has := w.policy.Tiers[o.Tier]
-			if accountOf(o.Plain) == id && (has || other.policy.Name == w.policy.Name) && (last == nil || o.Last.After(last.Last)) {
+			_, has := t.policy.Tiers[o.Tier]
+			if accountOf(o.Plain) == id && (has || other.policy.Name == t.policy.Name) && (last == nil || o.Last.After(last.Last)) {
 				last = o
 			}
 		}

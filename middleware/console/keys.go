@@ -23,10 +23,12 @@ const (
 	constant = keyaccess.Const + "=" // begins the part of a keyfunc.Const
 )
 
-// texts are the texts of a policy's keys.
-type texts struct {
-	policy   string
-	key      keyfunc.Key
+// A watched is a policy, the texts of its keys, and the keys that it denied lately.
+type watched struct {
+	m         *ratelimit.Middleware
+	policy    *ratelimit.Policy
+	offenders []ratelimit.Offender
+
 	clientIP keyfunc.Key // of unknown keys; zero if there are none
 	own      [][]string  // forms of the texts that the policy counts; see package keyaccess
 	forms    [][]string  // own, and the address of unknown keys
@@ -34,18 +36,18 @@ type texts struct {
 	apiKeys  bool        // the policy reads API keys
 }
 
-func textsOf(m *ratelimit.Middleware, p *ratelimit.Policy) *texts {
-	t := &texts{policy: p.Name, key: p.Key, own: p.Key.Forms()}
+func newWatched(m *ratelimit.Middleware, p *ratelimit.Policy) *watched {
+	w := &watched{m: m, policy: p, own: p.Key.Forms()}
 	info, _ := p.Key.Inspect() // ratelimit.New has refused misconfigured keys
-	t.folded = info.Folded
+	w.folded = info.Folded
 	if p.ShareBy != (keyfunc.Key{}) {
-		t.own = append(slices.Clone(t.own), p.ShareBy.Forms()...) // a tenant's
+		w.own = append(slices.Clone(w.own), p.ShareBy.Forms()...) // a tenant's
 	}
-	t.forms, t.apiKeys = t.own, len(info.Challenges) > 0
+	w.forms, w.apiKeys = w.own, len(info.Challenges) > 0
 	if info.Unknown {
-		t.clientIP, t.forms = m.ClientIP(), append(slices.Clone(t.own), []string{address})
+		w.clientIP, w.forms = m.ClientIP(), append(slices.Clone(w.own), []string{address})
 	}
-	return t
+	return w
 }
 
 func kindOf(part string) string {
@@ -54,8 +56,8 @@ func kindOf(part string) string {
 }
 
 // kinds returns the kinds of all parts, each once.
-func (t *texts) kinds() (all []string) {
-	for _, form := range t.forms {
+func (w *watched) kinds() (all []string) {
+	for _, form := range w.forms {
 		for _, part := range form {
 			if kind := kindOf(part); !slices.Contains(all, kind) {
 				all = append(all, kind)
@@ -66,9 +68,9 @@ func (t *texts) kinds() (all []string) {
 }
 
 // shapes returns the forms of the texts as text, such as "usr|rt or ip|rt".
-func (t *texts) shapes() string {
+func (w *watched) shapes() string {
 	var all []string
-	for _, form := range t.forms {
+	for _, form := range w.forms {
 		if shape := strings.Join(form, "|"); !slices.Contains(all, shape) {
 			all = append(all, shape)
 		}
@@ -77,12 +79,12 @@ func (t *texts) shapes() string {
 }
 
 // addresses returns the parts that keys have for an address.
-func (t *texts) addresses(a netip.Addr) []string {
-	all := t.key.Addresses(a)
-	if t.clientIP == (keyfunc.Key{}) {
+func (w *watched) addresses(a netip.Addr) []string {
+	all := w.policy.Key.Addresses(a)
+	if w.clientIP == (keyfunc.Key{}) {
 		return all
 	}
-	for _, part := range t.clientIP.Addresses(a) {
+	for _, part := range w.clientIP.Addresses(a) {
 		if !slices.Contains(all, part) {
 			all = append(all, part)
 		}
@@ -92,30 +94,30 @@ func (t *texts) addresses(a netip.Addr) []string {
 
 // of returns the text of a subject's key, or with prefix also the first part of its
 // keys, or Everyone.
-func (t *texts) of(s Subject, prefix bool) (string, error) {
+func (w *watched) of(s Subject, prefix bool) (string, error) {
 	if err := s.validate(); err != nil {
 		return "", err
 	}
 	switch {
 	case s.ID != "":
-		return t.with("accounts", prefix, textOfAccount(s.ID))
+		return w.with("accounts", prefix, textOfAccount(s.ID))
 	case s.IP.IsValid():
-		return t.with("addresses", prefix, t.addresses(s.IP)...)
+		return w.with("addresses", prefix, w.addresses(s.IP)...)
 	case s.Key == ratelimit.Everyone:
 		return s.Key, nil
 	default:
-		key := t.spelled(s.Key)
-		return key, t.check(key, prefix)
+		key := w.spelled(s.Key)
+		return key, w.check(key, prefix)
 	}
 }
 
 // spelled returns a text with the values of folded kinds as keys have them, so that an operator's spelling of an account
 // names the account.
-func (t *texts) spelled(text string) string {
+func (w *watched) spelled(text string) string {
 	parts := strings.Split(text, "|")
 	for i, part := range parts {
 		kind, value, _ := strings.Cut(part, "=")
-		if plain, err := url.PathUnescape(value); err == nil && slices.Contains(t.folded, kind) {
+		if plain, err := url.PathUnescape(value); err == nil && slices.Contains(w.folded, kind) {
 			parts[i] = keyfunc.Text(kind, strings.ToLower(strings.TrimSpace(plain)))
 		}
 	}
@@ -124,10 +126,10 @@ func (t *texts) spelled(text string) string {
 
 // with returns the one text that has one of the parts, and besides it only constants.
 // With prefix, it returns the part if it is the first of a text.
-func (t *texts) with(what string, prefix bool, parts ...string) (string, error) {
+func (w *watched) with(what string, prefix bool, parts ...string) (string, error) {
 	var found []string
 	counts := false
-	for _, form := range t.forms {
+	for _, form := range w.forms {
 		for _, part := range parts {
 			i := slices.Index(form, kindOf(part))
 			counts = counts || i >= 0
@@ -148,37 +150,37 @@ func (t *texts) with(what string, prefix bool, parts ...string) (string, error) 
 	case len(found) == 1:
 		return found[0], nil
 	case !counts:
-		return "", t.refuse("it counts no " + what + ", but " + t.shapes())
+		return "", w.refuse("it counts no " + what + ", but " + w.shapes())
 	default:
-		return "", t.refuse("its keys are " + t.shapes() + "; name one by the text that Who lists")
+		return "", w.refuse("its keys are " + w.shapes() + "; name one by the text that Who lists")
 	}
 }
 
 // refuse returns the error for a key that the policy never makes. It must not
 // contain the key, which may be a secret.
-func (t *texts) refuse(detail string) error {
-	return fmt.Errorf("ratelimit: %w: policy %q makes no such key: %s", algorithms.ErrInvalid, t.policy, detail)
+func (w *watched) refuse(detail string) error {
+	return fmt.Errorf("ratelimit: %w: policy %q makes no such key: %s", algorithms.ErrInvalid, w.policy.Name, detail)
 }
 
 // check returns an error unless the policy may make the text, or with prefix a text
 // that begins with this part.
-func (t *texts) check(text string, prefix bool) error {
-	parts, kinds := strings.Split(text, "|"), t.kinds()
+func (w *watched) check(text string, prefix bool) error {
+	parts, kinds := strings.Split(text, "|"), w.kinds()
 	for _, part := range parts {
 		kind, value, _ := strings.Cut(part, "=")
 		switch {
 		case !slices.Contains(kinds, kind):
-			return t.refuse("want KIND=VALUE, or several of these joined by |; its keys are " + t.shapes())
+			return w.refuse("want KIND=VALUE, or several of these joined by |; its keys are " + w.shapes())
 		case !escaped(value):
-			return t.refuse("a value is empty, or has a byte that keys contain only as %XX, such as %20 for a space")
-		case kind == address && !t.mayHave(part):
-			return t.refuse("it writes addresses in another form, such as 2001:db8::/64; name the client by ip")
+			return w.refuse("a value is empty, or has a byte that keys contain only as %XX, such as %20 for a space")
+		case kind == address && !w.mayHave(part):
+			return w.refuse("it writes addresses in another form, such as 2001:db8::/64; name the client by ip")
 		}
 	}
-	if slices.ContainsFunc(t.forms, func(form []string) bool { return fits(form, parts, prefix) }) {
+	if slices.ContainsFunc(w.forms, func(form []string) bool { return fits(form, parts, prefix) }) {
 		return nil
 	}
-	return t.refuse("its keys are " + t.shapes())
+	return w.refuse("its keys are " + w.shapes())
 }
 
 // fits reports whether the parts have a form, or are the first of its parts.
@@ -201,9 +203,9 @@ func escaped(value string) bool {
 }
 
 // mayHave reports whether keys may have the part of an address.
-func (t *texts) mayHave(part string) bool {
+func (w *watched) mayHave(part string) bool {
 	prefix, ok := prefixOf(part)
-	return part == "ip=unknown" || ok && slices.Contains(t.addresses(prefix.Addr()), part)
+	return part == "ip=unknown" || ok && slices.Contains(w.addresses(prefix.Addr()), part)
 }
 
 // prefixOf returns the addresses of a part, such as ip=2001:db8::/64.

@@ -27,7 +27,7 @@ func (t *target) shares() (all []LimitState) {
 	slices.Sort(weights)
 	_, sum := t.m.Tenants(t.policy.Name)
 	whole := t.divided(ratelimit.Everyone)
-	if forms := t.texts.whole(); len(forms) > 0 {
+	if forms := t.constants(); len(forms) > 0 {
 		whole = t.divided(forms[0])
 	}
 	for _, w := range slices.Compact(weights) {
@@ -44,7 +44,7 @@ func (t *target) divided(key string) algorithms.Limit {
 
 // borrow judges a tenant that may have used up its share: it may use what is left of the limit.
 func (t *target) borrow(ctx context.Context, s *Standing) error {
-	for _, form := range t.texts.whole() {
+	for _, form := range t.constants() {
 		checks := []algorithms.Check{{Policy: t.policy.Name, Key: form, Limit: t.divided(form), Exact: true}}
 		if err := t.ask(ctx, checks); err != nil {
 			return err
@@ -74,9 +74,9 @@ func (s *Standing) ofShare() string {
 	return text
 }
 
-// whole returns the constant keys of the policy.
-func (t *texts) whole() (all []string) {
-	for _, form := range t.forms {
+// constants returns the constant keys of the policy.
+func (w *watched) constants() (all []string) {
+	for _, form := range w.forms {
 		if len(form) == 1 && kindOf(form[0]) == "const" {
 			all = append(all, form[0])
 		}

@@ -51,7 +51,7 @@ func (c *Console) Unban(ctx context.Context, s Subject) (lifted []Lifted, err er
 		if o != nil {
 			lifted = append(lifted, Lifted{s.Policy, key, o})
 		}
-	} else if _, p := c.policy(s.Policy); p == nil || p.Ban == nil {
+	} else if w := c.find(s.Policy); w == nil || w.policy.Ban == nil {
 		return lifted, err // neither an operator nor the policy can have banned the key
 	}
 	if err := c.stillBanned(ctx, s); err != nil {
@@ -78,14 +78,13 @@ func unset(ctx context.Context, edit editor, s Subject) (*ratelimit.Override, er
 
 // lift ends the bans by Policy.Ban of a key, or of all keys that begin with it, and forgets their denials. It returns
 // the bans that it ended.
-func (c *Console) lift(ctx context.Context, w watched, key string) (lifted []Lifted, err error) {
-	texts := textsOf(w.m, w.policy)
-	keys := texts.keysOf(w, []Subject{{Key: key}})
-	if texts.check(key, false) == nil && !slices.Contains(keys, key) {
+func (c *Console) lift(ctx context.Context, w *watched, key string) (lifted []Lifted, err error) {
+	keys := w.keysOf([]Subject{{Key: key}})
+	if w.check(key, false) == nil && !slices.Contains(keys, key) {
 		keys = append(keys, key)
 	}
 	for _, key := range keys {
-		t := newTarget(w.m, w.policy, texts, key)
+		t := w.target(key)
 		left, err := t.bannedByPolicy(ctx)
 		if err == nil {
 			err = t.ask(ctx, ban.New(w.policy.Name, ban.Rule(*w.policy.Ban)).Lifts(key))

@@ -49,7 +49,7 @@ func (c *Console) giveBack(ctx context.Context, s Subject, checks func(*target) 
 	if err != nil {
 		return 0, err
 	}
-	limits := t.limits(c.lastDenial(c.watch(t), t))
+	limits := t.limits(c.lastDenial(t))
 	for i := range limits {
 		if err := t.look(ctx, &limits[i]); err != nil {
 			return 0, err
@@ -66,16 +66,6 @@ func (c *Console) giveBack(ctx context.Context, s Subject, checks func(*target) 
 		units = max(units, after.Remaining-before.Remaining)
 	}
 	return units, c.stillBanned(ctx, Subject{Policy: s.Policy, Key: t.key})
-}
-
-// watch returns the policy of a target with its offenders.
-func (c *Console) watch(t *target) watched {
-	for w := range c.policies() {
-		if w.policy.Name == t.policy.Name {
-			return w
-		}
-	}
-	return watched{m: t.m, policy: t.policy}
 }
 
 // ofEveryAlgorithm returns a settlement of the key under a limit of each algorithm.

@@ -33,7 +33,7 @@ func (h *handler) policies(r *http.Request) (any, error) {
 	for w := range h.console.policies() {
 		p := w.policy
 		v := policyView{
-			Name: p.Name, Keys: textsOf(w.m, p).shapes(), Limit: p.Limit, Tiers: p.Tiers, Candidate: p.Candidate,
+			Name: p.Name, Keys: w.shapes(), Limit: p.Limit, Tiers: p.Tiers, Candidate: p.Candidate,
 			Fail: p.Fail.String(), Hidden: p.Hidden, Capacity: p.Capacity, Shadow: p.Shadow,
 		}
 		f, _ := w.m.InForce(p.Name, ratelimit.Everyone, "", algorithms.Limit{})

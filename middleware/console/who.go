@@ -200,9 +200,8 @@ func (c *Console) Who(ctx context.Context, client ...Subject) ([]Standing, error
 	}
 	var all []Standing
 	for w := range c.policies() {
-		texts := textsOf(w.m, w.policy)
-		for _, key := range texts.keysOf(w, given) {
-			s, err := c.standing(ctx, w, newTarget(w.m, w.policy, texts, key))
+		for _, key := range w.keysOf(given) {
+			s, err := c.standing(ctx, w.target(key))
 			if err != nil {
 				return nil, err
 			}
@@ -233,20 +232,20 @@ func sortStandings(all []Standing) {
 func (c *Console) unknown() error {
 	counts := ""
 	for w := range c.policies() {
-		counts += fmt.Sprintf("; %s counts %s", w.policy.Name, textsOf(w.m, w.policy).shapes())
+		counts += fmt.Sprintf("; %s counts %s", w.policy.Name, w.shapes())
 	}
 	return fmt.Errorf("ratelimit: %w: no policy has a key of this client%s", algorithms.ErrInvalid, counts)
 }
 
 // standing judges one key.
-func (c *Console) standing(ctx context.Context, w watched, t *target) (s Standing, err error) {
-	s = Standing{Policy: w.policy.Name, Key: t.key, Override: t.override}
+func (c *Console) standing(ctx context.Context, t *target) (s Standing, err error) {
+	s = Standing{Policy: t.policy.Name, Key: t.key, Override: t.override}
 	defer func() { s.Says = s.says() + s.guessing() }()
 	if t.override != nil {
 		s.SetFor = t.setFor(ctx)
 	}
-	for i := range w.offenders {
-		o := &w.offenders[i]
+	for i := range t.offenders {
+		o := &t.offenders[i]
 		if !isOf(o, t.key) {
 			continue
 		}
@@ -262,7 +261,7 @@ func (c *Console) standing(ctx context.Context, w watched, t *target) (s Standin
 		t.judgeUncounted(&s)
 		return s, nil
 	}
-	s.Limits = t.limits(c.lastDenial(w, t))
+	s.Limits = t.limits(c.lastDenial(t))
 	for i := range s.Limits {
 		if err := t.look(ctx, &s.Limits[i]); err != nil {
 			return s, err
