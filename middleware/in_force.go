@@ -114,7 +114,7 @@ func (p *policy) mode(o *Override) Mode {
 // replaceable reports why a limit must not replace the policy's, among limits of these kinds.
 func (p *policy) replaceable(kinds limits.Kinds, l algorithms.Limit) error {
 	kinds.Add(l)
-	return errors.Join(kinds.Validate(), l.Validate(), limits.Validate(l, p.ChargeIf != nil), p.validatePaired(l))
+	return errors.Join(kinds.Validate(), l.Validate(), limits.Validate(p.ChargeIf != nil, l), p.validatePaired(l))
 }
 
 // choose sets what is in force for the part of a key, and reports whether the limiter must be asked about it. A ban

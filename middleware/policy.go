@@ -153,7 +153,7 @@ func (p *Policy) validate() error {
 			refuse(errors.New(`the field Tiers has "", which is the tier of requests without one: put its limit into Limit`))
 		}
 	}
-	refuse(limits.ValidateAll(p.limits(), p.ChargeIf != nil))
+	refuse(limits.Validate(p.ChargeIf != nil, p.limits()...))
 	return errors.Join(errs...)
 }
 

@@ -83,21 +83,26 @@ type failure struct {
 	Why      string `json:"why"`
 }
 
+// The asked are the instances of an answer, also those that did not answer.
+type asked struct {
+	Instances int       `json:"instances,omitempty"` // 0: only this one
+	Failed    []failure `json:"failed,omitempty"`    // of them, also those that do not know a hash
+}
+
 // askAll asks all instances for what they know themselves. It gives the answer of each to a function, one at a time.
-// instances counts those that did not answer, too.
-func (h *handler) askAll(r *http.Request, path string, answered func(body []byte) error) (instances int, failed []failure) {
+func askAll[T any](h *handler, r *http.Request, path string, answered func(*T)) (a asked) {
 	ctx, cancel := context.WithTimeout(r.Context(), askFor)
 	defer cancel()
 	all, failed := h.findInstances(ctx)
 	var (
 		mu    sync.Mutex
 		known = make(map[string]bool)
-		asked sync.WaitGroup
+		work  sync.WaitGroup
 		free  = make(chan struct{}, askedAtOnce)
 	)
 	for _, to := range all {
 		free <- struct{}{}
-		asked.Go(func() {
+		work.Go(func() {
 			defer func() { <-free }()
 			name, body, why := h.ask(ctx, r, to, path)
 			mu.Lock()
@@ -106,18 +111,22 @@ func (h *handler) askAll(r *http.Request, path string, answered func(body []byte
 				return
 			}
 			known[name] = true
-			instances++
-			if why == "" && (name == "" || answered(body) != nil) {
+			a.Instances++
+			answer := new(T)
+			if why == "" && (name == "" || json.Unmarshal(body, answer) != nil) {
 				why = "the answer is not a console's"
 			}
 			if why != "" {
 				failed = append(failed, failure{to.dial, why})
+				return
 			}
+			answered(answer)
 		})
 	}
-	asked.Wait()
+	work.Wait()
 	slices.SortFunc(failed, func(a, b failure) int { return strings.Compare(a.Instance, b.Instance) })
-	return instances, failed
+	a.Failed = failed
+	return a
 }
 
 // ask asks one instance, with the operator's own authorization.
@@ -156,20 +165,17 @@ func (h *handler) ask(ctx context.Context, r *http.Request, to instance, path st
 
 // A whoView is the answer to /who.
 type whoView struct {
-	Policies  []Standing `json:"policies"`
-	Instances int        `json:"instances,omitempty"` // that were asked; 0: only this one
-	Failed    []failure  `json:"failed,omitempty"`    // of them, also those that do not know a hash
+	Policies []Standing `json:"policies"`
+	asked
 }
 
 // whoEverywhere merges what all instances say of a client. The state of its keys is the same everywhere, but only an
 // instance that has denied the client knows its tier. So the verdict of the instance that denied it last replaces the
 // others, and denials add up.
 func (h *handler) whoEverywhere(r *http.Request) (v whoView) {
-	v.Instances, v.Failed = h.askAll(r, "/who", func(body []byte) error {
-		var one whoView
-		err := json.Unmarshal(body, &one)
+	v.asked = askAll(h, r, "/who", func(one *whoView) {
 		for _, s := range one.Policies {
-			i := slices.IndexFunc(v.Policies, func(known Standing) bool { return known.Policy == s.Policy && known.Key == s.Key })
+			i := slices.IndexFunc(v.Policies, s.sameKey)
 			if i < 0 {
 				v.Policies = append(v.Policies, s)
 				continue
@@ -181,39 +187,37 @@ func (h *handler) whoEverywhere(r *http.Request) (v whoView) {
 			}
 			known.Denied, known.First, known.Last = denied, first, last
 		}
-		return err
 	})
 	sortStandings(v.Policies)
 	return v
 }
 
+func (s *Standing) sameKey(other Standing) bool {
+	return s.Policy == other.Policy && s.Key == other.Key
+}
+
 // An overridesView is the answer to /overrides.
 type overridesView struct {
-	Set       map[string]map[string]ratelimit.Override `json:"set_by_operators"`
-	Bans      []Standing                               `json:"banned_by_policies"`
-	Instances int                                      `json:"instances,omitempty"` // that were asked for bans; 0: only this one
-	Failed    []failure                                `json:"failed,omitempty"`    // of them
+	Set  map[string]map[string]ratelimit.Override `json:"set_by_operators"`
+	Bans []Standing                               `json:"banned_by_policies"`
+	asked
 }
 
 // addBans adds the bans that other instances know. A ban holds on all instances, so several may know it.
 func (h *handler) addBans(r *http.Request, v *overridesView) {
-	v.Instances, v.Failed = h.askAll(r, "/overrides", func(body []byte) error {
-		var one overridesView
-		err := json.Unmarshal(body, &one)
+	v.asked = askAll(h, r, "/overrides", func(one *overridesView) {
 		for _, ban := range one.Bans {
-			if !slices.ContainsFunc(v.Bans, func(known Standing) bool { return known.Policy == ban.Policy && known.Key == ban.Key }) {
+			if !slices.ContainsFunc(v.Bans, ban.sameKey) {
 				v.Bans = append(v.Bans, ban)
 			}
 		}
-		return err
 	})
 }
 
 // A clientsView is the answer to /denied and /near.
 type clientsView struct {
-	Clients   []Client  `json:"clients"`
-	Instances int       `json:"instances,omitempty"` // that were asked; 0: only this one
-	Failed    []failure `json:"failed,omitempty"`    // of them
+	Clients []Client `json:"clients"`
+	asked
 }
 
 // elsewhere reports whether a question is one to other instances, too.
@@ -226,12 +230,7 @@ func (h *handler) clients(r *http.Request, path string, since time.Time, here fu
 	if !h.elsewhere(r) {
 		return clientsView{Clients: here()}
 	}
-	v.Instances, v.Failed = h.askAll(r, path, func(body []byte) error {
-		var one clientsView
-		err := json.Unmarshal(body, &one)
-		v.Clients = append(v.Clients, one.Clients...)
-		return err
-	})
+	v.asked = askAll(h, r, path, func(one *clientsView) { v.Clients = append(v.Clients, one.Clients...) })
 	v.Clients = merge(v.Clients, since)
 	return v
 }

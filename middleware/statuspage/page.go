@@ -19,6 +19,9 @@ import (
 	"context"
 	"maps"
 	"net/http"
+	"os"
+	"runtime"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -73,11 +76,17 @@ const (
 	counted         = countedDenied + 1
 )
 
+// An instance is this process.
+type instance struct {
+	Name    string    `json:"name"` // of the host
+	PID     int       `json:"pid"`
+	Version string    `json:"version,omitempty"` // of the program
+	Go      string    `json:"go"`
+	Started time.Time `json:"started"` // when the page was made
+}
+
 // Options tune a [Page]. The zero value of each field is a default.
 type Options struct {
-	// Instance names this process on the page; empty means the name of the host.
-	Instance string
-
 	// Console begins a shell command that calls console.Handler, up to its path:
 	//
 	//	curl -H "Authorization: Bearer $TOKEN" https://ops.example.com/admin
@@ -93,7 +102,12 @@ func New(o *Options) *Page {
 		o = &Options{}
 	}
 	p := &Page{made: time.Now(), console: o.Console, decisions: recent.NewMinute(counted, 0)}
-	p.instance, p.noticed.healthy = newInstance(o.Instance, p.made), p.made.UTC()
+	p.noticed.healthy = p.made.UTC()
+	p.instance = instance{PID: os.Getpid(), Go: runtime.Version(), Started: p.made.UTC()}
+	p.instance.Name, _ = os.Hostname()
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "(devel)" {
+		p.instance.Version = info.Main.Version
+	}
 	p.outcomes.Store(&map[policyOf]*recent.Minute{})
 	return p
 }

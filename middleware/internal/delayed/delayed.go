@@ -14,13 +14,18 @@ var ErrClosed = errors.New("ratelimit: the middleware is closed")
 
 // Requests are the held requests of a Middleware. It is safe for concurrent use.
 type Requests struct {
-	mu       sync.Mutex    // orders held.Add before Wait; guards the closing of released
-	released chan struct{} // closed by Release
+	mu       sync.Mutex // orders held.Add before Wait
+	released context.Context
+	release  context.CancelFunc
 	held     sync.WaitGroup
 }
 
 // New returns Requests, none of them held.
-func New() *Requests { return &Requests{released: make(chan struct{})} }
+func New() *Requests {
+	r := new(Requests)
+	r.released, r.release = context.WithCancel(context.Background())
+	return r
+}
 
 // Hold waits for a time. If ctx ends first, or Release is called, Hold calls abandon with
 // the context's error or [ErrClosed]. Wait waits until abandon has returned, unless Hold
@@ -37,7 +42,7 @@ func (r *Requests) Hold(ctx context.Context, d time.Duration, abandon func(why e
 	case <-turn.C:
 	case <-ctx.Done():
 		abandon(ctx.Err())
-	case <-r.released:
+	case <-r.released.Done():
 		abandon(ErrClosed)
 	}
 }
@@ -46,13 +51,11 @@ func (r *Requests) Hold(ctx context.Context, d time.Duration, abandon func(why e
 func (r *Requests) enter() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	select {
-	case <-r.released:
+	if r.released.Err() != nil {
 		return false
-	default:
-		r.held.Add(1)
-		return true
 	}
+	r.held.Add(1)
+	return true
 }
 
 // Release ends the waiting of all requests, also of later ones. It does not wait. It may be
@@ -60,11 +63,7 @@ func (r *Requests) enter() bool {
 func (r *Requests) Release() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	select {
-	case <-r.released:
-	default:
-		close(r.released)
-	}
+	r.release()
 }
 
 // Wait waits until no request is held, or until ctx ends, whose error it returns. Call it

@@ -63,34 +63,29 @@ func (k Kinds) Validate() error {
 	return nil
 }
 
-// Validate reports why a policy cannot have a valid limit. chargesLater says that it has a
+// Validate reports why a policy cannot have one of several limits, each reason once. chargesLater says that it has a
 // ChargeIf. It reports nothing of a limit that no policy can have: Limit.Validate does.
-func Validate(l algorithms.Limit, chargesLater bool) error {
-	if l.Validate() != nil {
-		return nil
-	}
-	var errs []error
-	concurrent := l.Algorithm().Concurrent()
-	if concurrent && l.Window() < settle.MinHold {
-		errs = append(errs, fmt.Errorf("a concurrent limit's hold time is %v: want at least %v", l.Window(), settle.MinHold))
-	}
-	if concurrent && chargesLater {
-		errs = append(errs, errors.New("a concurrent limit and ChargeIf cannot be combined: the units come back when the handler returns"))
-	}
-	if l.Algorithm() == leakyBucket && chargesLater {
-		errs = append(errs, errors.New("a leaky-bucket limit and ChargeIf cannot be combined: the requests behind one have been promised their turns"))
-	}
-	return errors.Join(errs...)
-}
-
-// ValidateAll validates all limits of a policy, and reports each reason once.
-func ValidateAll(all []algorithms.Limit, chargesLater bool) error {
+func Validate(chargesLater bool, all ...algorithms.Limit) error {
 	var errs []error
 	said := make(map[string]bool)
+	refuse := func(text string) {
+		if !said[text] {
+			said[text] = true
+			errs = append(errs, errors.New(text))
+		}
+	}
 	for _, l := range all {
-		if err := Validate(l, chargesLater); err != nil && !said[err.Error()] {
-			said[err.Error()] = true
-			errs = append(errs, err)
+		concurrent := l.Algorithm().Concurrent()
+		switch {
+		case l.Validate() != nil:
+			continue
+		case concurrent && l.Window() < settle.MinHold:
+			refuse(fmt.Sprintf("a concurrent limit's hold time is %v: want at least %v", l.Window(), settle.MinHold))
+		case l.Algorithm() == leakyBucket && chargesLater:
+			refuse("a leaky-bucket limit and ChargeIf cannot be combined: the requests behind one have been promised their turns")
+		}
+		if concurrent && chargesLater {
+			refuse("a concurrent limit and ChargeIf cannot be combined: the units come back when the handler returns")
 		}
 	}
 	return errors.Join(errs...)

@@ -66,7 +66,7 @@ func TestValidate(t *testing.T) {
 		{[]algorithms.Limit{short}, false, 1},
 		{[]algorithms.Limit{short}, true, 2},
 	} {
-		err := ValidateAll(tt.all, tt.chargesLater)
+		err := Validate(tt.chargesLater, tt.all...)
 		got := 0
 		if err != nil {
 			got = strings.Count(err.Error(), "\n") + 1
