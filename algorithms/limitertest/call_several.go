@@ -87,33 +87,6 @@ var callRules = []rule{
 			}
 		},
 	},
-	{
-		// A caller waits for the slowest of the limits.
-		"wait",
-		"RetryAfter of a call is the longest of its checks: one µs before it the call is denied, at it allowed",
-		each(every, func(w *world, l algorithms.Limit) {
-			a, b := w.on("a", anyTen(), 10), w.on("b", l, 10)
-			w.one(a)
-			w.one(b)
-			a.Cost, b.Cost = 5, 5
-			w.honest(a, b)
-		}),
-	},
-	{
-		// The first take fits and the second does not, so the wait must cover the sum of both.
-		"same-key-wait",
-		"the wait for the second Take of a key counts the first one's cost",
-		each(every, func(w *world, l algorithms.Limit) {
-			w.take(l, 9)
-			calls := w.allow(w.on("", l, 1), w.on("", l, 5))
-			alone := w.probe(w.on("", l, 6))
-			got, want := calls[1].Decision.RetryAfter, alone.RetryAfter
-			if got != want || calls[0].Decision.RetryAfter != 0 {
-				w.errorf("%v: got RetryAfter %s, want the RetryAfter of 6 units at once, %s", l, micros(got), micros(want))
-			}
-			w.honest(w.on("", l, 1), w.on("", l, 5))
-		}),
-	},
 }
 
 // eightOfTen leaves 8 of 10 units on one key of each algorithm, and returns a call that takes cost from all of them.

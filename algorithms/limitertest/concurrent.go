@@ -10,6 +10,8 @@
 package limitertest
 
 import (
+	"math/big"
+	"slices"
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
@@ -21,9 +23,80 @@ var _ = register(algorithm{
 	family:  held,
 	tag:     "co",
 	storage: sets,
-	model:   newEntries, // if nobody returns, a unit is held for a window, like the entry of a log
+	model:   newHolds,
 	vectors: concurrentTraces,
 })
+
+// A holds model counts each unit by itself, until it is returned or a window has passed.
+type holds struct {
+	limit, window int64
+	charges       int
+	all           []hold
+}
+
+type hold struct {
+	charge      int
+	unit, until int64
+}
+
+func newHolds(l algorithms.Limit) model {
+	return &holds{limit: l.Requests(), window: l.Window().Microseconds()}
+}
+
+func (h *holds) used(now int64) *big.Rat { return new(big.Rat).SetInt64(h.held(now)) }
+
+func (h *holds) held(now int64) (units int64) {
+	for _, hold := range h.all {
+		if hold.until > now {
+			units++
+		}
+	}
+	return units
+}
+
+func (h *holds) charge(now, units int64) {
+	for unit := range units {
+		h.all = append(h.all, hold{h.charges, unit, now + h.window})
+	}
+	h.charges++
+}
+
+func (h *holds) room(now int64) int64 { return max(0, 2*h.limit-h.held(now)) }
+
+// grant frees the units that end first.
+func (h *holds) grant(now, units int64) {
+	h.all = slices.DeleteFunc(h.all, func(hold hold) bool { return hold.until <= now })
+	slices.SortStableFunc(h.all, func(a, b hold) int { return int(a.until - b.until) })
+	h.all = h.all[min(units, int64(len(h.all))):]
+}
+
+func (h *holds) giveBack(_ int64, charge int, left, part int64) {
+	h.all = slices.DeleteFunc(h.all, func(hold hold) bool {
+		return hold.charge == charge && hold.unit >= left-part && hold.unit < left
+	})
+}
+
+// renew holds the units that are left for another window: also units that have ended, up to twice the limit.
+func (h *holds) renew(now int64, charge int, left int64) {
+	renewed := make([]hold, left)
+	for unit := range left {
+		renewed[unit] = hold{charge, unit, now + h.window}
+	}
+	ended := slices.Clone(renewed)
+	for _, live := range h.all {
+		if live.charge == charge && live.unit < left && live.until > now {
+			ended[live.unit].until = 0
+		}
+	}
+	ended = slices.DeleteFunc(ended, func(hold hold) bool { return hold.until == 0 })
+	dropped := ended[min(h.room(now), int64(len(ended))):]
+	h.giveBack(now, charge, left, left)
+	for _, hold := range renewed {
+		if !slices.Contains(dropped, hold) {
+			h.all = append(h.all, hold)
+		}
+	}
+}
 
 var concurrent3 = algorithms.Concurrent(3, time.Minute)
 

@@ -39,12 +39,14 @@ func (w *windows) Allow(_ context.Context, checks []algorithms.Check) error {
 	d := algorithms.Decision{Allowed: true, Source: algorithms.Local}
 	switch {
 	case c.Op == algorithms.Return:
-		if units, start, _, _ := c.Decision.Receipt.State(); start == k.start {
-			back := min(units, c.Cost, k.used)
-			k.used -= back
-			if w.counts[key] = k; units > back {
-				d.Receipt = algorithms.NewReceipt(units-back, start, 0, 0)
-			}
+		units, start, _, _ := c.Decision.Receipt.State()
+		back := min(units, c.Cost)
+		if start == k.start {
+			k.used -= min(back, k.used)
+			w.counts[key] = k
+		}
+		if units > back {
+			d.Receipt = algorithms.NewReceipt(units-back, start, 0, 0)
 		}
 	case c.Cost <= most-k.used:
 		if c.Cost > 0 {

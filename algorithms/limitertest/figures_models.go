@@ -5,6 +5,7 @@
 package limitertest
 
 import (
+	"math"
 	"math/big"
 
 	"github.com/penstock-go/penstock/algorithms"
@@ -20,6 +21,17 @@ type model interface {
 
 	// room returns how many units fit until there is one burst of debt.
 	room(now int64) int64
+
+	// grant credits units, at most those in use.
+	grant(now, units int64)
+
+	// giveBack credits part of the units that are left of a charge, which has this number among all charges.
+	giveBack(now int64, charge int, left, part int64)
+}
+
+// A renewer is a model whose units are held.
+type renewer interface {
+	renew(now int64, charge int, left int64)
 }
 
 // maxDebt returns the most units that a key may have in use: two bursts, at most 2^30. Windows hold up to 2^40.
@@ -53,6 +65,10 @@ func (b *level) charge(now, units int64) {
 	b.level.Add(b.level, new(big.Rat).SetInt64(units))
 }
 
+func (b *level) grant(now, units int64) { b.charge(now, -units) } // used stops at 0
+
+func (b *level) giveBack(now int64, _ int, _, part int64) { b.grant(now, part) }
+
 // room counts whole units in use. Part of a unit counts as one.
 func (b *level) room(now int64) int64 {
 	used := b.used(now)
@@ -68,8 +84,19 @@ type admissions struct{ all []admission }
 
 func (a *admissions) charge(now, units int64) { a.all = append(a.all, admission{now, units}) }
 
-// giveBack returns units of the i-th charge, as if they had never been charged.
-func (a *admissions) giveBack(i int, units int64) { a.all[i].units -= units }
+// grant credits the newest units, because they count for the longest.
+func (a *admissions) grant(_, units int64) { a.forget(units, math.MinInt64, math.MaxInt64) }
+
+// forget takes units off the admissions from an instant on and before another, the newest first.
+func (a *admissions) forget(units, from, before int64) {
+	for i := len(a.all) - 1; i >= 0; i-- {
+		if charged := &a.all[i]; charged.at >= from && charged.at < before {
+			part := min(units, charged.units)
+			charged.units -= part
+			units -= part
+		}
+	}
+}
 
 // within returns the units that were charged from an instant on and before another.
 func (a *admissions) within(from, before int64) (sum int64) {
@@ -109,6 +136,13 @@ func (p *turning) owed(now int64) (sum int64) {
 
 func (p *turning) room(now int64) int64 { return max(0, min(2*p.limit, 1<<40)-p.owed(now)) }
 
+// giveBack credits nothing after the period of the charge.
+func (p *turning) giveBack(now int64, charge int, _, part int64) {
+	if part > 0 && p.period(p.all[charge].at) == p.period(now) {
+		p.grant(now, part)
+	}
+}
+
 // An entries model counts each admission in full for one window after it.
 type entries struct {
 	admissions
@@ -124,3 +158,9 @@ func (e *entries) used(now int64) *big.Rat {
 }
 
 func (e *entries) room(now int64) int64 { return max(0, maxDebt(e.limit)-e.used(now).Num().Int64()) }
+
+func (e *entries) giveBack(_ int64, charge int, _, part int64) {
+	if part > 0 {
+		e.forget(part, e.all[charge].at, e.all[charge].at+1)
+	}
+}

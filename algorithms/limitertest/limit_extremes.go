@@ -1,10 +1,9 @@
-// The limit of nobody, costs that never fit, and bursts of one.
+// The limit of nobody, and trials that never fit.
 
 package limitertest
 
 import (
 	"testing"
-	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
 )
@@ -79,27 +78,6 @@ var nobodyRules = []rule{
 
 var costRules = []eachRule{
 	{
-		// The costs lie around the bounds of the arithmetic: 2^40 is the largest that a script sees, 2^53 the end of
-		// exact doubles.
-		"above-the-burst",
-		"a cost above the burst is denied for ever, and charges nothing",
-		func(w *world, l algorithms.Limit) {
-			for _, cost := range []int64{11, 20, 21, 1 << 30, 1<<32 + 1, 1<<40 - 1, 1 << 40, 1<<40 + 1, 1 << 53, 1<<63 - 1} {
-				for _, used := range []int64{0, 4} {
-					w := w.fresh()
-					w.take(l, used)
-					before := w.peek(w.on("", l, 0))
-					d := w.take(l, cost)
-					if d.Allowed || d.RetryAfter != algorithms.Never || figuresOf(d) != before ||
-						d.Receipt.Units() != 0 {
-						w.errorf("cost %d: got %s, want Never and %+v", cost, show(d), before)
-					}
-					w.unchanged(w.on("", l, 0), before)
-				}
-			}
-		},
-	},
-	{
 		"above-the-burst-on-trial",
 		"a Trial above the burst is denied for ever",
 		func(w *world, l algorithms.Limit) {
@@ -113,34 +91,4 @@ var costRules = []eachRule{
 			w.remaining(w.on("", l, 0), 7)
 		},
 	},
-	{
-		// With one unit, every rounding shows.
-		"one",
-		"a limit of one per window admits one, and the next exactly when it says",
-		func(w *world, l algorithms.Limit) {
-			a := algorithmOf(l)
-			for _, window := range []time.Duration{time.Minute, 1500 * time.Millisecond, 2 * µs} {
-				w := w.fresh()
-				l := a.of(1, window)
-				for range 4 {
-					d := w.take(l, 1)
-					if !d.Allowed || d.Remaining != 0 || d.UnitAfter != d.ResetAfter && !a.fades {
-						w.errorf("%v: got %s, want the one unit", l, show(d))
-					}
-					w.honestStop(l)
-				}
-			}
-		},
-	},
-}
-
-// honestStop waits until one unit is free, and wants it denied one µs earlier.
-func (w *world) honestStop(l algorithms.Limit) {
-	w.Helper()
-	d := w.take(l, 1)
-	w.sleep(d.RetryAfter - µs)
-	if then := w.take(l, 1); d.Allowed || then.Allowed || then.RetryAfter != µs {
-		w.errorf("%v: got %s, and one µs before its end %s; want two denials", l, show(d), show(then))
-	}
-	w.sleep(µs)
 }

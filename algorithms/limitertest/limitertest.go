@@ -35,7 +35,6 @@
 //	all rules, for one Limiter                Run
 //	the rules of calls over several slots     AcrossSlots
 //	two Limiters that must answer alike       Differential
-//	the definitions, in rational numbers      Ideal
 //	a limiter that fails when a test says so  Fake
 //
 // Failed random tests print their seed. PENSTOCK_SEED repeats it, and PENSTOCK_TRACES sets the number of traces.
@@ -113,6 +112,7 @@ func Run(t *testing.T, s Subject) {
 	}{
 		{"Algorithms", runAlgorithms},
 		{"Vectors", runVectors},
+		{"Definitions", runDefinitions},
 		{"Doubles", runDoubles},
 		{"Logs", runLogs},
 		{"Ops", runOps},
@@ -122,7 +122,6 @@ func Run(t *testing.T, s Subject) {
 		{"Honesty", runHonesty},
 		{"Settlements", runSettlements},
 		{"Returns", runReturns},
-		{"Holds", runHolds},
 		{"Invalid", runInvalid},
 		{"Extremes", runExtremes},
 		{"Limits", runLimits},

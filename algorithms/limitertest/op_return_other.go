@@ -32,6 +32,22 @@ var otherReturnRules = []rule{
 		}),
 	},
 	{
+		"renew-other-backend",
+		"a Renew of another backend's take is dropped, and keeps its receipt",
+		each(every, func(w *world, l algorithms.Limit) {
+			if w.s.Foreign == nil {
+				return
+			}
+			c := as(algorithms.Renew, w.on("", l, 0))
+			c.Decision.Receipt = w.foreign(l)
+			want := c.Decision.Receipt
+			if d := w.one(c); !d.Allowed || d.Source != algorithms.Undecided || d.Receipt != want {
+				w.errorf("got %s, want allowed, undecided, and the receipt", show(d))
+			}
+			w.full(c)
+		}),
+	},
+	{
 		// The limit, the key or the clock changes between the take and its Return. Five others take meanwhile.
 		"after-a-change",
 		"after a Reset, a changed limit or a step of the clock, a Return credits at most its own units",

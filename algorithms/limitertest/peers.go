@@ -1,20 +1,21 @@
 // Bugs of other limiters that these limiters do not have. Most of them break a rule that stands in another file:
 //
-//	Traefik: the TTL ignores the burst, so a drained bucket is full again when its key expires    Store, Ideal
+//	Traefik: the TTL ignores the burst, so a drained bucket is full again when its key expires    Store, Definitions
 //	rueidislimiter: a caller with a slow clock writes keys that have expired already              Vectors, Store
-//	go-redisstore: windows are rounded down to whole seconds, so half a second limits nothing     Extremes, Honesty
-//	PostHog: the count of the previous window expires in the middle of the next one               Vectors, Ideal
+//	go-redisstore: windows are rounded down to whole seconds, so half a second limits nothing     Definitions, Honesty
+//	PostHog: the count of the previous window expires in the middle of the next one               Vectors, Definitions
 //	GCRA limiters: after a jump ahead and back of the clock, a client is locked out               Honesty, Vectors
-//	mennanov/limiters: a wait lasts until the previous window has left altogether                 Honesty, Ideal
-//	limits: a sliding counter admits 11 of 10 within a window                                     Vectors, Ideal
-//	express-rate-limit: a decrement after the window has turned makes the counter negative        Returns
-//	redis_rate: a refund is answered and not stored                                               Returns
-//	gubernator: a refund credits more than the limit, and a changed limit refills                 Settlements, Limits
+//	redis_rate: instants as doubles in seconds are too large for exact fractions since July 2025  Definitions
+//	mennanov/limiters: a wait lasts until the previous window has left altogether                 Honesty, Definitions
+//	limits: a sliding counter admits 11 of 10 within a window                                     Vectors, Definitions
+//	express-rate-limit: a decrement after the window has turned makes the counter negative        Definitions
+//	redis_rate: a refund is answered and not stored                                               Definitions
+//	gubernator: a refund credits more than the limit, and a changed limit refills                 Definitions, Limits
 //	ulule/limiter: a key that has lost its expiry counts for ever                                 Corrupt
 //	go-redisstore: the next request with the usual limit replaces an override                     Limits
-//	rueidislimiter, envoyproxy/ratelimit, Kong: a denial is charged                               Ops
-//	upstash: each denial digs the debt deeper                                                     Ops
-//	redis_rate, throttled: a cost above the capacity gets a wait, or Remaining above the limit    Extremes
+//	rueidislimiter, envoyproxy/ratelimit, Kong: a denial is charged                               Definitions
+//	upstash: each denial digs the debt deeper                                                     Definitions
+//	redis_rate, throttled: a cost above the capacity gets a wait, or Remaining above the limit    Definitions
 //	limits, caddy-ratelimit: a small cost passes after a large one; limits are charged one by one Calls
 //	Traefik, throttled: a limit of 0 denies everything, or panics                                 Invalid, Extremes
 //	httprate-redis: two limiters share one counter                                                Keys
@@ -26,7 +27,6 @@
 package limitertest
 
 import (
-	"fmt"
 	"testing"
 	"time"
 
@@ -53,23 +53,6 @@ var peerRules = []rule{
 				w.errorf("%v: got %d of 100 admitted, want at most 11", fast, admitted)
 			}
 		}),
-	},
-	{
-		// Instants were doubles in seconds. Since July 2025 they are too large for exact fractions, and a fresh key of
-		// 10 per second answered 8 remaining after one request.
-		"redis_rate: time as a float",
-		"a fresh key has all but one remaining after one take, at any date and rate",
-		func(w *world) {
-			r := newSource(w)
-			for i := range 4 * max(10, w.s.traces(w)) {
-				l := r.anyLimit()
-				w.clock.set(1 + r.Int64N(1<<52))
-				c := w.on(fmt.Sprint(i), l, 1)
-				if d := w.one(c); !d.Allowed || d.Remaining != l.Burst()-1 {
-					w.errorf("%v at %d: got %s, want %d remaining", l, w.clock.instant(), show(d), l.Burst()-1)
-				}
-			}
-		},
 	},
 	{
 		// A remembered denial was repeated to requests that would have fit, and survived a reset.

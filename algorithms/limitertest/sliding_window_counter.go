@@ -52,6 +52,13 @@ func (m *fading) room(now int64) int64 {
 	return max(0, maxDebt(m.limit)-m.within(start, start+m.window))
 }
 
+func (m *fading) giveBack(_ int64, charge int, _, part int64) {
+	if part > 0 {
+		start := m.all[charge].at / m.window * m.window
+		m.forget(part, start, start+m.window)
+	}
+}
+
 var (
 	counter30    = algorithms.SlidingWindowCounter(30, time.Minute)
 	counterHour  = algorithms.SlidingWindowCounter(30, time.Hour)

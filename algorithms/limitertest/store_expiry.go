@@ -178,6 +178,16 @@ var expiryRules = []rule{
 		},
 	},
 	{
+		"renewed",
+		"the key of a renewed unit lives as long as the hold",
+		func(w *world) {
+			c := w.allow(w.on("", the("concurrent").ten(), 1))[0]
+			w.to(50 * second)
+			c.Op, c.Cost = algorithms.Renew, 0
+			w.expires(c, w.one(c), injected)
+		},
+	},
+	{
 		// The store's own clock is in use, so keys do not live for the minute that injected clocks need.
 		"real-time",
 		"with the real clock a key is there until it is full, and gone soon after",

@@ -23,11 +23,6 @@ func TestMemoryConforms(t *testing.T) {
 	limitertest.Run(t, s)
 }
 
-func TestMemoryIsIdeal(t *testing.T) {
-	t.Parallel()
-	limitertest.Ideal(t, limitertest.Memory(), 40)
-}
-
 // newShared returns a shared limiter that ends with the test.
 func newShared(tb testing.TB, client shared.Client, now func() time.Time) *shared.Limiter {
 	tb.Helper()
