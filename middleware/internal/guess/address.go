@@ -1,10 +1,8 @@
 package guess
 
 import (
-	"cmp"
 	"math/rand/v2"
 	"slices"
-	"sync/atomic"
 	"time"
 )
 
@@ -83,8 +81,10 @@ func (a *address) forget(hash uint64) {
 }
 
 func (a *address) find(hash uint64) *wrongKey {
-	if i := slices.IndexFunc(a.wrong, func(w wrongKey) bool { return w.hash == hash }); i >= 0 {
-		return &a.wrong[i]
+	for i := range a.wrong {
+		if a.wrong[i].hash == hash {
+			return &a.wrong[i]
+		}
 	}
 	return nil
 }
@@ -106,64 +106,15 @@ func (a *address) charge(hash uint64, now time.Duration) (wait time.Duration) {
 
 // remember remembers a key in place of the least recently used one.
 func (a *address) remember(w wrongKey) {
-	if len(a.wrong) >= maxWrong {
-		a.forget(slices.MinFunc(a.wrong, func(x, y wrongKey) int { return cmp.Compare(x.used, y.used) }).hash)
-	}
-	a.wrong = append(a.wrong, w)
-}
-
-const (
-	sets = 1 << 12
-	ways = 8 // one cache line
-)
-
-// A memory remembers the last 32 768 or so hashes, in 256 KB that the first one
-// allocates. Requests with valid keys read it, so it has no lock. Additions that meet may
-// lose a hash, which then only counts as new. The zero memory is empty.
-type memory struct {
-	table atomic.Pointer[[sets][ways]atomic.Uint64]
-}
-
-// set returns the places where a hash may be; nil if the memory is empty.
-func (m *memory) set(hash uint64) *[ways]atomic.Uint64 {
-	t := m.table.Load()
-	if t == nil {
-		return nil
-	}
-	return &t[hash%sets]
-}
-
-func (m *memory) has(hash uint64) bool {
-	s := m.set(hash)
-	if s == nil {
-		return false
-	}
-	for i := range s {
-		if s[i].Load() == hash {
-			return true
-		}
-	}
-	return false
-}
-
-// add remembers a hash in place of the oldest one of its set.
-func (m *memory) add(hash uint64) {
-	if m.has(hash) {
+	if len(a.wrong) < maxWrong {
+		a.wrong = append(a.wrong, w)
 		return
 	}
-	if m.table.Load() == nil {
-		m.table.CompareAndSwap(nil, new([sets][ways]atomic.Uint64))
+	oldest := 0
+	for i := range a.wrong {
+		if a.wrong[i].used < a.wrong[oldest].used {
+			oldest = i
+		}
 	}
-	s := m.set(hash)
-	for i := ways - 1; i > 0; i-- {
-		s[i].Store(s[i-1].Load())
-	}
-	s[0].Store(hash)
-}
-
-func (m *memory) remove(hash uint64) {
-	s := m.set(hash)
-	for i := 0; s != nil && i < ways; i++ {
-		s[i].CompareAndSwap(hash, 0)
-	}
+	a.wrong[oldest] = w
 }
