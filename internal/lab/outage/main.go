@@ -51,14 +51,9 @@ func measure(ctx context.Context, p plan, out string) error {
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(out, "outage.svg"), []byte(picture(p, results)), 0o644); err != nil {
-		return err
-	}
-	text, err := report(p, results, version)
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(filepath.Join(out, "RESULTS.md"), []byte(text), 0o644)
+	return errors.Join(
+		os.WriteFile(filepath.Join(out, "outage.svg"), []byte(picture(p, results)), 0o644),
+		os.WriteFile(filepath.Join(out, "RESULTS.md"), []byte(report(p, results, version)), 0o644))
 }
 
 // run returns the answers of each contestant, and the version of Redis.

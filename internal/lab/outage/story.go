@@ -4,9 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"math"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -16,6 +16,7 @@ import (
 	"github.com/penstock-go/penstock/algorithms/shared"
 	"github.com/penstock-go/penstock/internal/lab/nottest"
 	"github.com/penstock-go/penstock/internal/redistest"
+	ratelimit "github.com/penstock-go/penstock/middleware"
 )
 
 // A recording is a story of the example's page: two instances, and a Redis that dies. Times are in milliseconds.
@@ -42,72 +43,60 @@ var storyLimit = algorithms.TokenBucket(60, 10*time.Second).WithBurst(12)
 func record(ctx context.Context, file string) error {
 	owner := nottest.NewOwner()
 	defer owner.Close()
-	var server *redistest.Server
-	if err := owner.Do(func() { server = redistest.Start(owner) }); err != nil {
-		return err
-	}
 	r := recording{
 		Words: "6 requests per second with a burst of 12", Burst: storyLimit.Burst(), Share: storyLimit.Burst() / 2,
-		Down: storyDown.Milliseconds(), Up: storyUp.Milliseconds(), Instances: make([][][5]int, 2),
+		Down: storyDown.Milliseconds(), Up: storyUp.Milliseconds(), Shared: storyDown.Milliseconds(), Instances: make([][][5]int, 2),
 	}
-	limiters := make([]*shared.Limiter, len(r.Instances))
-	for i := range limiters {
-		client := redis.NewClient(&redis.Options{Addr: server.Addr()})
-		defer client.Close()
-		l, err := shared.New(client, nil)
-		if err != nil {
-			return err
+	errs := make([]error, len(r.Instances))
+	err := owner.Do(func() {
+		server := redistest.Start(owner)
+		var all sync.WaitGroup
+		begin := time.Now().Add(3 * time.Second) // then Redis knows both instances, and both know it
+		for i := range r.Instances {
+			client := redis.NewClient(&redis.Options{Addr: server.Addr()})
+			owner.Cleanup(func() { _ = client.Close() })
+			limiter := ratelimit.Must(shared.New(client, nil))
+			owner.Cleanup(func() { _ = limiter.Close() })
+			all.Go(func() { r.Instances[i], errs[i] = ask(ctx, limiter, begin, time.Duration(i)*storyStep/2) })
 		}
-		defer l.Close()
-		limiters[i] = l
-		if _, err := algorithms.Allow(ctx, l, "usr=0", storyLimit); err != nil { // so that Redis knows both instances
-			return err
-		}
-	}
-	time.Sleep(3 * time.Second) // and both know it
-	begin := time.Now()
-	var all sync.WaitGroup
-	errs := make([]error, len(limiters))
-	for i, l := range limiters {
-		all.Go(func() { r.Instances[i], errs[i] = ask(ctx, l, begin.Add(time.Duration(i)*storyStep/2), begin) })
-	}
-	time.Sleep(time.Until(begin.Add(storyDown)))
-	errs = append(errs, owner.Do(server.Kill))
-	time.Sleep(time.Until(begin.Add(storyUp)))
-	errs = append(errs, owner.Do(server.Restart))
-	all.Wait()
-	r.Shared = r.Down
-	for _, requests := range r.Instances {
-		for _, request := range requests {
-			if request[2] == 1 {
-				r.Shared = max(r.Shared, int64(request[0])+1)
-			}
+		time.Sleep(time.Until(begin.Add(storyDown)))
+		server.Kill()
+		time.Sleep(time.Until(begin.Add(storyUp)))
+		server.Restart()
+		all.Wait()
+	})
+	for _, request := range slices.Concat(r.Instances...) {
+		if request[2] == 1 {
+			r.Shared = max(r.Shared, int64(request[0])+1)
 		}
 	}
-	text, err := json.Marshal(r)
-	if err := errors.Join(append(errs, err)...); err != nil {
+	text, marshalErr := json.Marshal(r)
+	if err := errors.Join(append(errs, err, marshalErr)...); err != nil {
 		return err
 	}
-	fmt.Printf("counted together again %d ms after the restart\n", r.Shared-r.Up)
 	return os.WriteFile(file, append(text, '\n'), 0o644)
 }
 
-func ask(ctx context.Context, l *shared.Limiter, first, begin time.Time) (requests [][5]int, err error) {
-	for at := first; at.Before(begin.Add(storyEnd)); at = at.Add(storyStep) {
-		time.Sleep(time.Until(at))
+// ask sends the requests of an instance, the first of them after a time.
+func ask(ctx context.Context, l *shared.Limiter, begin time.Time, first time.Duration) (requests [][5]int, err error) {
+	if _, err := algorithms.Allow(ctx, l, "usr=0", storyLimit); err != nil { // so that Redis knows the instance
+		return nil, err
+	}
+	for at := first; at < storyEnd; at += storyStep {
+		time.Sleep(time.Until(begin.Add(at)))
 		sent := time.Since(begin)
 		d, err := algorithms.Allow(ctx, l, "usr=1", storyLimit)
 		if err != nil {
 			return nil, err
 		}
-		alone, allowed := 0, 0
-		if d.Source != algorithms.Shared {
-			alone = 1
-		}
+		request := [5]int{int(sent.Milliseconds()), 0, 0, int(d.Remaining), int(math.Ceil(d.RetryAfter.Seconds() * 1e3))}
 		if d.Allowed {
-			allowed = 1
+			request[1] = 1
 		}
-		requests = append(requests, [5]int{int(sent.Milliseconds()), allowed, alone, int(d.Remaining), int(math.Ceil(d.RetryAfter.Seconds() * 1e3))})
+		if d.Source != algorithms.Shared {
+			request[2] = 1
+		}
+		requests = append(requests, request)
 	}
 	return requests, nil
 }
