@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -92,22 +93,16 @@ func userKey(i int) string { return "usr=" + strconv.Itoa(100_000_000+i) }
 // the address of their own. So no limiter may keep the text that measured checks pass.
 func (l *load) fill(ctx context.Context) error {
 	var group sync.WaitGroup
-	var failure atomic.Pointer[error]
+	errs := make([]error, len(l.callers))
 	for i, c := range l.callers {
 		group.Go(func() {
-			for j := i; j < len(l.keys); j += len(l.callers) {
-				if _, err := c.ask(ctx, strings.Clone(l.keys[j])); err != nil {
-					failure.CompareAndSwap(nil, &err)
-					return
-				}
+			for j := i; j < len(l.keys) && errs[i] == nil; j += len(l.callers) {
+				_, errs[i] = c.ask(ctx, strings.Clone(l.keys[j]))
 			}
 		})
 	}
 	group.Wait()
-	if err := failure.Load(); err != nil {
-		return *err
-	}
-	return ctx.Err()
+	return errors.Join(append(errs, ctx.Err())...)
 }
 
 func (l *load) measure(ctx context.Context, s *stage) (sample, error) {
@@ -168,29 +163,27 @@ func (l *load) loop(ctx context.Context, lasts time.Duration) time.Duration {
 
 // counted reads no clock per check: that would cost as much as a check in memory.
 func (c *caller) counted(ctx context.Context, keys []string, stop *atomic.Bool) {
-	checks, failed := 0, 0
 	for ok := true; ok; ok = !stop.Load() && ctx.Err() == nil {
 		for range 64 {
-			if _, err := c.ask(ctx, keys[c.random.IntN(len(keys))]); err != nil {
-				failed++
-				c.err = err
-			}
+			c.check(ctx, keys)
 		}
-		checks += 64
 	}
-	c.checks, c.failed = checks, failed
 }
 
 func (c *caller) sampled(ctx context.Context, keys []string, stop *atomic.Bool) {
 	for ok := true; ok; ok = !stop.Load() && ctx.Err() == nil {
 		begin := time.Now()
-		if _, err := c.ask(ctx, keys[c.random.IntN(len(keys))]); err != nil {
-			c.failed++
-			c.err = err
-		}
+		c.check(ctx, keys)
 		c.latencies = append(c.latencies, uint32(min(time.Since(begin), math.MaxUint32)))
-		c.checks++
 	}
+}
+
+func (c *caller) check(ctx context.Context, keys []string) {
+	if _, err := c.ask(ctx, keys[c.random.IntN(len(keys))]); err != nil {
+		c.failed++
+		c.err = err
+	}
+	c.checks++
 }
 
 // leastBeyond is how many checks must take longer than a quantile.
