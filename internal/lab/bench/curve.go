@@ -26,7 +26,7 @@ const (
 )
 
 var measures = slices.Concat(
-	curve(), aheadMeasures(), []measure{policyMeasure, hotMeasure, memoryMeasure}, keyMeasures, []measure{middlewareMeasure})
+	curve(), aheadMeasures(), []measure{hotMeasure, memoryMeasure}, keyMeasures, []measure{middlewareMeasure})
 
 var hotMeasure = measure{
 	name:    "redis-hot",

@@ -4,7 +4,7 @@
 //	go -C internal/lab run ./bench -only memory -rounds 3
 //	go -C internal/lab run ./bench -only 'curve-2ms-(64|256)'
 //
-// -only selects measures by their names, such as curve-loopback-256, policies or
+// -only selects measures by their names, such as curve-loopback-256 or
 // redis-ahead-64. It is a regular expression. The whole takes about ten minutes. With -o the
 // command writes RESULTS.md: the figures by which users decide, the cases in which
 // penstock loses, and all tables.
@@ -78,8 +78,7 @@
 //   - Contestants promise different things. In ulule/limiter, windows are fixed; in
 //     httprate, two windows count. All units of go-limiter come back at once. The
 //     script bucket.lua supports neither several limits per decision nor changed
-//     limits. Asked three times, redis_rate charges earlier policies when a later one
-//     denies. x/time/rate in a map never forgets a key.
+//     limits. x/time/rate in a map never forgets a key.
 //   - Clients that ask ahead are far from their limits. Near its limit a client waits for
 //     Redis, as without Ahead.
 //

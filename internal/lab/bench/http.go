@@ -7,7 +7,6 @@ import (
 	"net/http/httptest"
 	"strconv"
 
-	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/headers"
 	"github.com/penstock-go/penstock/middleware"
 )
@@ -17,20 +16,17 @@ func address(i int) string {
 	return fmt.Sprintf("10.%d.%d.%d:", i>>16&255, i>>8&255, i&255) + strconv.Itoa(1024+i%60_000)
 }
 
-// handled sends requests of an address, which is also the merchant's name, to a
-// handler. Each goroutine has one request and one response, so that only the
-// middleware is measured.
+// handled sends requests of an address to a handler. Each goroutine has one request and
+// one response, so that only the middleware is measured.
 func handled(h http.Handler) func() take {
 	return func() take {
 		r := httptest.NewRequest(http.MethodPost, "/v1/charges", http.NoBody)
 		r.Pattern = "POST /v1/charges" // as a ServeMux sets it
-		merchant := []string{""}
-		r.Header[merchantHeader] = merchant
 		w := &response{header: make(http.Header)}
 		return func(_ context.Context, key string) (bool, error) {
 			clear(w.header)
 			w.status = http.StatusOK
-			r.RemoteAddr, merchant[0] = key, key
+			r.RemoteAddr = key
 			h.ServeHTTP(w, r)
 			switch w.status {
 			case http.StatusOK:
@@ -55,9 +51,6 @@ func (w *response) WriteHeader(status int)      { w.status = status }
 
 var served = http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
 
-// merchantHeader names the merchant, by whom policies limit.
-const merchantHeader = "X-Merchant"
-
 // unheard is an observer that ignores its events.
 type unheard struct{}
 
@@ -65,11 +58,3 @@ func (unheard) Observe(context.Context, ratelimit.Event) {}
 
 // observed has the options of middleware with an observer and the draft's headers.
 var observed = ratelimit.Options{Headers: headers.Draft, Observers: []ratelimit.Observer{unheard{}}}
-
-func penstockHTTP(o ratelimit.Options, l algorithms.Limiter, policies ...ratelimit.Policy) (func() take, error) {
-	m, err := ratelimit.New(l, &o, policies...)
-	if err != nil {
-		return nil, err
-	}
-	return handled(m.Handler(served)), nil
-}

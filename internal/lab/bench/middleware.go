@@ -36,9 +36,13 @@ var middlewareMeasure = measure{
 
 func penstockMemoryHTTP(o ratelimit.Options) setup {
 	return func(_ context.Context, _ *stage, q quota) (func() take, error) {
-		return penstockHTTP(o, algorithms.NewMemory(nil), ratelimit.Policy{
+		m, err := ratelimit.New(algorithms.NewMemory(nil), &o, ratelimit.Policy{
 			Name: "clients", Key: keyfunc.IP(nil), Limit: algorithms.TokenBucket(q.requests, q.window),
 		})
+		if err != nil {
+			return nil, err
+		}
+		return handled(m.Handler(served)), nil
 	}
 }
 

@@ -43,7 +43,6 @@ var choices = []choice{
 	{"Redis 0.5 ms away, 64 callers", "curve-0.5ms-64", p99, []string{"redis_rate", "autopipeline"}},
 	{"Redis on this machine, one caller", "curve-loopback-1", p50, []string{"redis_rate", "ulule/limiter"}},
 	{"Redis on this machine, 256 callers", "curve-loopback-256", serverCPU, []string{"redis_rate", "rueidis"}},
-	{"three policies for one request, one caller", "policies", p50, []string{"redis_rate, asked three times"}},
 	{"one key in Redis, 64 callers", "redis-hot", checksPerSecond, []string{"redis_rate", "rueidis"}},
 	{"a key in Redis", "redis-bytes", bytesPerKey, []string{"redis_rate", "ulule/limiter"}},
 	{"a check in memory", "memory", perCheck, []string{"go-limiter", "x/time/rate in a map"}},
