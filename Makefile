@@ -237,7 +237,7 @@ outage: redis ## kill Redis under four rate limiters, let it stall, and draw wha
 accuracy: ## compare each algorithm with an exact log, and write internal/lab/accuracy/ACCURACY.md
 	go -C $(LAB) run ./accuracy -o accuracy
 
-peers: redis ## hold limiters of other libraries to the same promises for five minutes, and write internal/lab/peers/RESULTS.md
+peers: redis ## hold limiters of other libraries to the same promises for four minutes, and write internal/lab/peers/RESULTS.md
 	go -C $(LAB) run ./peers -o peers
 
 report: ## print lines, density and names of each package

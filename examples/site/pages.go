@@ -33,7 +33,7 @@ type page struct {
 
 var pages = []page{
 	{
-		"peers.html", "Which rate limiter keeps its word?", "Limiters of other libraries and the scripts of articles, held to the same promises. Each broken promise has a program of at most 30 lines.",
+		"peers.html", "Which rate limiter keeps its word?", "Limiters of other libraries and the scripts of articles, held to the same promises. Each broken promise has a function of at most 30 lines that shows it.",
 		"Peers", "internal/lab/peers/RESULTS.md",
 	},
 	{

@@ -1,8 +1,8 @@
 package main
 
 import (
+	"cmp"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -36,37 +36,29 @@ int clock_gettime(clockid_t clock, struct timespec *ts) {
 	if (clock == CLOCK_REALTIME) ts->tv_sec += seconds();
 	return failed;
 }
-
-time_t time(time_t *result) {
-	time_t now = syscall(SYS_time, 0) + seconds();
-	if (result) *result = now;
-	return now;
-}
 `
 
 // stepRedis lets servers that t starts later read a clock that the returned function steps.
-func stepRedis(t *trial) (set func(seconds int64) error, err error) {
+func (t *trial) stepRedis() (set func(seconds int64)) {
 	dir := t.owner.TempDir()
-	step, source, library, server := filepath.Join(dir, "step"), filepath.Join(dir, "shim.c"), filepath.Join(dir, "shim.so"), filepath.Join(dir, "redis-server")
-	set = func(seconds int64) error {
-		f, err := os.OpenFile(step, os.O_WRONLY|os.O_CREATE, 0o644)
-		if err != nil {
-			return err
-		}
-		_, err = f.WriteAt(binary.NativeEndian.AppendUint64(nil, uint64(seconds)), 0)
-		return errors.Join(err, f.Close())
+	source, library, server := filepath.Join(dir, "shim.c"), filepath.Join(dir, "shim.so"), filepath.Join(dir, "redis-server")
+	step, err := os.Create(filepath.Join(dir, "step"))
+	t.must(err)
+	t.owner.Cleanup(func() { _ = step.Close() })
+	set = func(seconds int64) {
+		_, err := step.WriteAt(binary.NativeEndian.AppendUint64(nil, uint64(seconds)), 0)
+		t.must(err)
 	}
-	original := os.Getenv("REDIS_SERVER")
-	if original == "" {
-		original = "redis-server"
-	}
-	script := fmt.Sprintf("#!/bin/sh\nLD_PRELOAD=%s CLOCK_STEP=%s exec %s \"$@\"\n", library, step, original)
-	err = errors.Join(set(0), os.WriteFile(source, []byte(shim), 0o644), os.WriteFile(server, []byte(script), 0o755), os.Setenv("REDIS_SERVER", server))
-	if err != nil {
-		return nil, err
-	}
+	set(0)
+	t.must(os.WriteFile(source, []byte(shim), 0o644))
 	if out, err := exec.Command("cc", "-O1", "-shared", "-fPIC", "-o", library, source).CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("a C compiler is needed for redis-server's clock: %w: %s", err, out)
+		t.owner.Fatalf("a C compiler is needed for redis-server's clock: %v: %s", err, out)
 	}
-	return set, nil
+	script := fmt.Sprintf("#!/bin/sh\nLD_PRELOAD=%s CLOCK_STEP=%s exec %s \"$@\"\n", library, step.Name(), redisServer())
+	t.must(os.WriteFile(server, []byte(script), 0o755))
+	t.must(os.Setenv("REDIS_SERVER", server))
+	return set
 }
+
+// redisServer is the program of the servers that trials start.
+func redisServer() string { return cmp.Or(os.Getenv("REDIS_SERVER"), "redis-server") }

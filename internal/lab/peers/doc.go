@@ -2,13 +2,14 @@
 // promise.
 //
 //	go -C internal/lab run ./peers -o peers
+//	go -C internal/lab run ./peers -repro httprate-keys
 //
 // # Reading order
 //
 //	library.go      a library as the promises see it: requests, answers, quotes of its documentation
-//	promise.go      the promises; promise_*.go has one function for each
+//	promise.go      the promises; promise_*.go and clock.go have a function for each
 //	trial.go        one library and one promise: clients, instances, a redis-server of its own
-//	judge.go        all trials, and the programs in repro that confirm the red cells
+//	judge.go        all trials; package repro confirms the red cells
 //	page.go         RESULTS.md
 //	scripts.go      scripts as articles print them; package scripts has their text
 //	the others      one file per library

@@ -11,37 +11,27 @@ import (
 
 const echoFile = "middleware/rate_limiter.go"
 
-var echoStore = quote{"RateLimiterMemoryStore is the built-in store implementation for RateLimiter", echoFile}
-
+// echoV4 forgets keys after a window.
 var echoV4 = library{
 	name: "labstack/echo RateLimiter", slug: "echo", module: "github.com/labstack/echo/v4", store: "memory",
-	open: func(_ *trial, q quota) (*limiter, error) {
-		config := echomiddleware.RateLimiterConfig{
-			IdentifierExtractor: func(c echo.Context) (string, error) { return c.Request().Header.Get(clientHeader), nil },
+	handler: func(_ *trial, q quota, by keyed) http.Handler {
+		config := echomiddleware.RateLimiterConfig{Store: echomiddleware.NewRateLimiterMemoryStoreWithConfig(echomiddleware.RateLimiterMemoryStoreConfig{
+			Rate: rate.Limit(q.perSecond()), Burst: q.requests, ExpiresIn: max(time.Second, q.window),
+		})}
+		if len(by) > 0 {
+			config.IdentifierExtractor = func(c echo.Context) (string, error) { return c.Request().Header.Get(by[0]), nil }
 		}
-		return overHTTP(echoBy(q, config, served)), nil
+		e := echo.New()
+		e.GET("/", echo.WrapHandler(served), echomiddleware.RateLimiterWithConfig(config))
+		return e
 	},
-	byAddress: func(_ *trial, q quota, next http.Handler) (http.Handler, error) {
-		return echoBy(q, echomiddleware.RateLimiterConfig{}, next), nil
-	},
-	absent: []string{"several", "remaining", "wait", "burst", "instances", "outage", "outage-limit", "forged", "refund"},
+	absent: []string{"remaining", "wait", "burst"},
 	shown:  []string{"forged"},
 	says: map[string]quote{
-		"":          echoStore,
+		"":          {"RateLimiterMemoryStore is the built-in store implementation for RateLimiter", echoFile},
 		"remaining": {"DenyHandler provides a handler to be called when RateLimiter denies access", echoFile},
 		"wait":      {"DenyHandler provides a handler to be called when RateLimiter denies access", echoFile},
 		"burst":     {"Stores for the rate limiter have to implement the Allow method", echoFile},
-		"refund":    {"Stores for the rate limiter have to implement the Allow method", echoFile},
 		"forged":    {"RealIP returns the client's network address based on `X-Forwarded-For` or `X-Real-IP` request header.", "context.go"},
 	},
-}
-
-// echoBy forgets keys after a window.
-func echoBy(q quota, config echomiddleware.RateLimiterConfig, next http.Handler) http.Handler {
-	config.Store = echomiddleware.NewRateLimiterMemoryStoreWithConfig(echomiddleware.RateLimiterMemoryStoreConfig{
-		Rate: rate.Limit(q.perSecond()), Burst: q.requests, ExpiresIn: max(time.Second, q.window),
-	})
-	e := echo.New()
-	e.GET("/", echo.WrapHandler(next), echomiddleware.RateLimiterWithConfig(config))
-	return e
 }

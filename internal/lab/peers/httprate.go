@@ -11,81 +11,46 @@ import (
 )
 
 var httprateMemory = library{
-	name: "go-chi/httprate", slug: "httprate", module: "github.com/go-chi/httprate", store: "memory",
-	open: func(_ *trial, q quota) (*limiter, error) { return httprateBy(q), nil },
-	byAddress: func(_ *trial, q quota, next http.Handler) (http.Handler, error) {
-		return httprateByAddress(q, next), nil
-	},
-	absent: []string{"several", "burst", "instances", "outage", "outage-limit", "refund"},
+	name: "go-chi/httprate", slug: "httprate", module: "github.com/go-chi/httprate", store: "memory", costs: true, pairs: true,
+	handler: func(_ *trial, q quota, by keyed) http.Handler { return httprateBy(q, by) },
+	absent:  []string{"burst"},
 	says: map[string]quote{
-		"several":      {"Use JoinKeys to rate-limit by more than one dimension at once:", "httprate.go"},
-		"wait":         {"setHeader(w, l.headers.RetryAfter, strconv.Itoa(int(l.windowLength.Seconds()))) // RFC 6585", "limiter.go"},
-		"burst":        {"Increment string // Default: X-RateLimit-Increment", "httprate.go"},
-		"instances":    {"Local in-memory backend (default)", "README.md"},
-		"outage":       {"The default local in-memory counter is guaranteed not return any errors", "README.md"},
-		"outage-limit": {"The default local in-memory counter is guaranteed not return any errors", "README.md"},
-		"keys":         {`JoinKeys joins the results of several KeyFuncs into a single key with ":" separators`, "httprate.go"},
-		"refund":       {"it increments the request count and returns false.", "limiter.go"},
+		"wait":      {"setHeader(w, l.headers.RetryAfter, strconv.Itoa(int(l.windowLength.Seconds()))) // RFC 6585", "limiter.go"},
+		"burst":     {"Increment string // Default: X-RateLimit-Increment", "httprate.go"},
+		"instances": {"Local in-memory backend (default)", "README.md"},
+		"keys":      {`JoinKeys joins the results of several KeyFuncs into a single key with ":" separators`, "httprate.go"},
 	},
 }
 
 var httprateRedis = library{
-	name: "go-chi/httprate-redis", slug: "httprate-redis", module: "github.com/go-chi/httprate-redis", store: "Redis",
-	open: func(t *trial, q quota) (*limiter, error) {
-		counter, err := httprateCounter(t)
-		if err != nil {
-			return nil, err
-		}
-		return httprateBy(q, counter), nil
+	name: "go-chi/httprate-redis", slug: "httprate-redis", module: "github.com/go-chi/httprate-redis", store: "Redis", costs: true, pairs: true,
+	handler: func(t *trial, q quota, by keyed) http.Handler {
+		host, text, err := net.SplitHostPort(t.redis())
+		t.must(err)
+		port, err := strconv.ParseUint(text, 10, 16)
+		t.must(err)
+		return httprateBy(q, by, httprateredis.WithRedisLimitCounter(&httprateredis.Config{Host: host, Port: uint16(port)}))
 	},
-	byAddress: func(t *trial, q quota, next http.Handler) (http.Handler, error) {
-		counter, err := httprateCounter(t)
-		if err != nil {
-			return nil, err
-		}
-		return httprateByAddress(q, next, counter), nil
-	},
-	absent: []string{"several", "burst", "outage-limit", "refund"},
-	shown:  []string{"outage-limit"},
+	absent: []string{"burst"},
 	says: map[string]quote{
-		"":             {"Redis backend for [github.com/go-chi/httprate](https://github.com/go-chi/httprate), implementing `httprate.LimitCounter` interface.", "README.md"},
-		"outage":       {"If Redis does not respond within this duration, the system will use the local counter unless it is explicitly disabled.", "config.go"},
-		"outage-limit": {"the system will use the local counter unless it is explicitly disabled.", "config.go"},
+		"": {"Redis backend for [github.com/go-chi/httprate](https://github.com/go-chi/httprate), implementing `httprate.LimitCounter` interface.", "README.md"},
 	},
 }
 
-func httprateCounter(t *trial) (httprate.Option, error) {
-	host, text, err := net.SplitHostPort(t.redis())
-	if err != nil {
-		return nil, err
+// httprateBy limits addresses as the example of its README does.
+func httprateBy(q quota, by keyed, options ...httprate.Option) http.Handler {
+	if len(by) == 0 {
+		address := func(r *http.Request) (string, error) {
+			return httprate.CanonicalizeIP(middleware.GetClientIP(r.Context())), nil
+		}
+		return middleware.ClientIPFromRemoteAddr(httprate.LimitBy(q.requests, q.window, address, options...)(served))
 	}
-	port, err := strconv.ParseUint(text, 10, 16)
-	if err != nil {
-		return nil, err
+	var parts []httprate.KeyFunc
+	for _, name := range by {
+		parts = append(parts, func(r *http.Request) (string, error) { return r.Header.Get(name), nil })
 	}
-	return httprateredis.WithRedisLimitCounter(&httprateredis.Config{Host: host, Port: uint16(port)}), nil
-}
-
-func httprateBy(q quota, options ...httprate.Option) *limiter {
-	header := func(name string) httprate.KeyFunc {
-		return func(r *http.Request) (string, error) { return r.Header.Get(name), nil }
-	}
-	h := httprate.LimitBy(q.requests, q.window, header(clientHeader), options...)(served)
-	pairs := httprate.LimitBy(q.requests, q.window, httprate.JoinKeys(header(clientHeader), header(secondHeader)), options...)(served)
-	costs := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		h.ServeHTTP(w, r.WithContext(httprate.WithIncrement(r.Context(), int(costOf(r)))))
+	limited := httprate.LimitBy(q.requests, q.window, httprate.JoinKeys(parts...), options...)(served)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		limited.ServeHTTP(w, r.WithContext(httprate.WithIncrement(r.Context(), int(costOf(r)))))
 	})
-	l := overHTTP(h)
-	l.takeN = func(key string, n int) (answer, error) {
-		return ask(costs, clientHeader, key, costHeader, strconv.Itoa(n))
-	}
-	l.pair = func(a, b string) (answer, error) { return ask(pairs, clientHeader, a, secondHeader, b) }
-	return l
-}
-
-// httprateByAddress is the example of its README.
-func httprateByAddress(q quota, next http.Handler, options ...httprate.Option) http.Handler {
-	return middleware.ClientIPFromRemoteAddr(httprate.LimitBy(q.requests, q.window, func(r *http.Request) (string, error) {
-		return httprate.CanonicalizeIP(middleware.GetClientIP(r.Context())), nil
-	}, options...)(next))
 }

@@ -1,37 +1,36 @@
 package main
 
 import (
+	"cmp"
 	"math"
 	"net/http"
+	"slices"
 	"time"
 )
 
 // A library is one way to limit with a module.
 type library struct {
 	name   string
-	slug   string // begins the names of its programs in repro
+	slug   string // begins the names of its functions in package repro
 	module string // path; empty for this module
 	store  string // where it counts
 
-	// open returns an instance of a limiter. Instances of a trial share its redis-server.
-	open func(t *trial, q quota) (*limiter, error)
+	// handler limits requests by a key, as the documentation shows it; nil if the library has no middleware.
+	handler func(t *trial, q quota, by keyed) http.Handler
 
-	// byAddress returns a handler that limits client addresses as the documentation shows it; nil if the library has no
-	// middleware.
-	byAddress func(t *trial, q quota, next http.Handler) (http.Handler, error)
+	// open returns an instance of a limiter; nil if the handler is all there is. Instances of a trial share its
+	// redis-server.
+	open func(t *trial, q quota) take
 
-	// says has what the documentation says about a promise; "" is for all others. For a promise of absent it is the
-	// reason why the cell is grey.
+	costs bool // requests may take several units; the handler reads costHeader
+	pairs bool // the handler can limit by keys of two parts
+
+	// says has what the documentation says about a promise; "" is for all others. For a promise that the library does
+	// not make it is the reason why the cell is grey.
 	says map[string]quote
 
-	// slowest is the least rate that it can be configured for, as the time for one unit; 0 for none.
-	slowest time.Duration
-
-	// queues says that requests wait for each other, so that a crowd of them takes long and leaves the cores idle.
-	queues bool
-
-	// absent names the promises that the library does not make, and shown those of absent that are tried nonetheless,
-	// because a reader wants to know what happens.
+	// absent names the promises that the library does not make, and shown others of that kind, which are tried
+	// nonetheless, because a reader wants to know what happens.
 	absent, shown []string
 
 	// script says that it is a script of articles, what is right about it, and the line that breaks.
@@ -45,6 +44,15 @@ type quote struct {
 	file string // within the module
 }
 
+// A keyed has the header fields by which a handler limits. Without any, it limits by the client's address.
+type keyed []string
+
+var (
+	byAddress = keyed(nil)
+	byClient  = keyed{clientHeader}
+	byPair    = keyed{clientHeader, secondHeader}
+)
+
 // A quota is a limit in terms that all libraries have: as many requests per window, all of them at once if need be.
 type quota struct {
 	requests int
@@ -57,22 +65,13 @@ func (q quota) every() time.Duration { return q.window / time.Duration(q.request
 // perSecond returns the rate.
 func (q quota) perSecond() float64 { return float64(q.requests) / q.window.Seconds() }
 
-// quoteOf returns what the documentation says about a promise.
-func (l library) quoteOf(promise string) quote {
-	if q, found := l.says[promise]; found {
-		return q
-	}
-	return l.says[""]
+// makes reports whether the library makes a promise. No limiter in memory counts for several instances.
+func (l library) makes(promise string) bool {
+	return !slices.Contains(l.absent, promise) && !slices.Contains(l.shown, promise) && (l.store != "memory" || promise != "instances")
 }
 
-// refilled returns how many units may have come back in a time, rounded up.
-func (l library) refilled(q quota, elapsed time.Duration) int {
-	unit := q.every()
-	if l.slowest > 0 {
-		unit = min(unit, l.slowest)
-	}
-	return int((elapsed + unit - 1) / unit)
-}
+// quoteOf returns what the documentation says about a promise.
+func (l library) quoteOf(promise string) quote { return cmp.Or(l.says[promise], l.says[""]) }
 
 // An answer is what a client learns from a limiter.
 type answer struct {
@@ -88,28 +87,18 @@ const (
 	never  = time.Duration(math.MaxInt64)
 )
 
-// A limiter is an instance of a library's limiter. Functions that the library does not have are nil.
+// A take asks a limiter for units.
+type take func(key string, n int) (answer, error)
+
+// A limiter is an instance of a library's limiter.
 type limiter struct {
-	take  func(key string) (answer, error)
-	takeN func(key string, n int) (answer, error)
-
-	// both takes one unit of the first key, and one of the second, whose limit is tight requests, or neither.
-	both func(first, second string, tight int) (bool, error)
-
-	// pair takes one unit of a key that has two parts.
-	pair func(a, b string) (answer, error)
-
-	// borrow takes units, and returns a function that gives some of them back.
-	borrow func(key string, n int) (taken bool, giveBack func(n int) error, err error)
-
-	// wholeSeconds says that the client reads waits in whole seconds, as in Retry-After.
-	wholeSeconds bool
+	trial *trial
+	take  take
 }
 
 // libraries in the order of the table.
 var libraries = []library{
 	penstockMemory, penstockRedis,
-	redisRate, httprateMemory, httprateRedis, ululeMemory, ululeRedis, throttledMemory, throttledRedis,
-	tollboothV8, goLimiter, xTimeRate, failsafe, jujuRatelimit, fiberV3, echoV4, slidingWindow, goZeroPeriod, goZeroToken,
-	mennanovMemory, mennanovRedis, kudariMemory, kudariRedis,
+	redisRate, httprateMemory, httprateRedis, ululeLimiter, throttledGCRA,
+	tollboothV8, goLimiter, xTimeRate, fiberV3, echoV4,
 }

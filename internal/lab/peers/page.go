@@ -2,179 +2,172 @@ package main
 
 import (
 	"context"
-	"embed"
 	"fmt"
-	"go/ast"
-	"go/parser"
-	"go/token"
 	"os/exec"
 	"runtime"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/penstock-go/penstock/internal/redistest"
 )
 
-//go:embed promise_*.go clock.go
-var sources embed.FS
-
 // page returns RESULTS.md.
-func page(ctx context.Context, cells []cell, redis string) (string, error) {
+func page(ctx context.Context, cells []cell) (string, error) {
 	versions, err := moduleVersions(ctx)
 	if err != nil {
 		return "", err
 	}
-	rules, err := promiseRules()
+	_, redis, err := redistest.Version(redisServer())
 	if err != nil {
 		return "", err
 	}
+	own := func(c cell) bool { return c.library.module == "" && !c.library.script && c.Colour != green }
+	ofOthers := func(colour colour) func(cell) bool {
+		return func(c cell) bool { return c.library.module != "" && c.Colour == colour }
+	}
+	ofLibraries := slices.DeleteFunc(slices.Clone(promises), func(p promise) bool { return p.name == "skew" })
+	ofScripts := slices.DeleteFunc(slices.Clone(promises), func(p promise) bool { return !p.concerns(articleScripts[0]) })
 	var b strings.Builder
-	modules := map[string]bool{}
-	for _, l := range libraries {
-		modules[l.module] = true
-	}
-	fmt.Fprintf(&b, pageHead, len(libraries), len(modules), len(ofLibraries()), time.Now().UTC().Format("2 January 2006"), runtime.Version(), redis, runtime.NumCPU())
-	b.WriteString("\n## penstock's own cells that are not green\n\n")
-	own := 0
-	for _, c := range cells {
-		if c.library.module == "" && !c.library.script && c.colour != green {
-			own++
-			writeCell(&b, c)
+	fmt.Fprintf(&b, pageHead, len(libraries), 1+len(versions), len(ofLibraries), time.Now().UTC().Format("2 January 2006"), runtime.Version(), redis, runtime.NumCPU())
+	writeCells(&b, "penstock's own cells that are not green", cells, own)
+	b.WriteString("\n## All cells\n\n")
+	writeTable(&b, "limiter | counts in | version", libraries, ofLibraries, cells, func(l library) string {
+		version := versions[l.module]
+		if l.module == "" {
+			version = "this tree"
 		}
-	}
-	if own == 0 {
-		b.WriteString("None.\n")
-	}
-	writeTable(&b, cells, versions)
-	writeScripts(&b, cells)
+		return l.name + " | " + l.store + " | " + version
+	})
+	writeScripts(&b, ofScripts, cells)
 	b.WriteString("\n## The promises\n\n")
 	for _, p := range promises {
-		fmt.Fprintf(&b, "**%s.** %s\n\n", p.title, rules[p.name])
+		fmt.Fprintf(&b, "**%s.** %s\n\n", p.title, p.rule)
 	}
-	for _, part := range []struct {
-		title  string
-		colour colour
-	}{{"Red cells", red}, {"Grey cells", grey}} {
-		fmt.Fprintf(&b, "## %s\n\n", part.title)
-		for _, c := range cells {
-			if c.colour == part.colour && c.library.module != "" && !c.library.script {
-				writeCell(&b, c)
-			}
-		}
-		b.WriteByte('\n')
-	}
-	return strings.TrimRight(b.String(), "\n") + "\n", nil
+	writeCells(&b, "Red cells", cells, ofOthers(red))
+	writeCells(&b, "Grey cells", cells, ofOthers(grey))
+	return b.String(), nil
 }
 
 const pageHead = `# Which rate limiter keeps its word?
 
-` + "`make peers`" + ` writes this page. It holds %d limiters of %d modules to %d promises, and [six scripts](#the-thirty-lines-that-you-were-about-to-write) to seven of them. Each cell is an experiment with the real library, over HTTP
+` + "`make peers`" + ` writes this page. It holds %d limiters of %d modules to %d promises, and [six scripts](#the-thirty-lines-that-you-were-about-to-write) to seven. Each cell is an experiment with the real library, over HTTP
 where it has middleware for net/http, and with a real redis-server where it counts there. Made on %s with %s, Redis %s and %d CPUs.
 
 | cell | meaning |
 |---|---|
 | 🟢 kept | the promise holds |
-| 🔴 broken | it does not hold; the link leads to a program of at most 30 lines that shows it without this suite |
+| 🔴 broken | it does not hold; the link leads to a function of at most 30 lines that shows it without this suite |
 | ⚪ not promised | the library's documentation does not promise it; the quote stands below |
 
 - A limiter is set up as its documentation shows it. Limiters without keys stand in a map, one for each key.
 - penstock's authors wrote this page, and chose promises that they care about. The choice is ours; the experiments are for everyone to repeat.
+  ` + "`go -C internal/lab run ./peers -repro httprate-keys`" + ` repeats a red cell.
 - No documentation speaks of steps of the clock. A cell there is red if a limit of 10 per 4 s admits no request in the 8 s after a step.
-- A busy machine is no library's fault, so a red cell without a program is tried again. This has helped penstock: with Redis, its calls have
-  50 ms by default, and in one of three runs on a busy machine "denials are free" was broken before it was tried again.
-- The newest version of each library that could be downloaded on that day is here. Left out: balramadan/distlimit and
-  sanskarpan/Rate-Limiter-Circuit-Breaker, because the module proxy refused ` + "`go get`" + ` on 26 November 2026 (403), also v1.2.0 and v1.0.0 by name.
+- A busy machine is no library's fault, so a red cell that its function does not confirm is tried again, up to four times. This helps penstock: with Redis, its
+  calls have 50 ms by default. On 2 cores with a load average of 40, two of its cells stayed red, and ` + "`make peers`" + ` wrote no page.
+- The newest version of each library that could be downloaded on that day is here. Of a library with several stores, the one in Redis is here. Left out are
+  libraries that few projects use, that nobody maintains, or that are a part of a framework without net/http.
+- What clients notice when Redis dies, with penstock and three of these limiters: [an outage](../outage/RESULTS.md).
+- Not in the table: several limits in one decision, and refunds. Nearly none of these libraries promises them.
 - How well penstock's own algorithms keep their limits: [ACCURACY.md](../accuracy/ACCURACY.md).
 - **To correct a cell**, change the adapter or the quote in the library's file in this folder, run ` + "`make peers`" + `, and send the change. If you
   maintain one of the libraries, an issue with a sentence of its documentation is enough.
 `
 
-// ofLibraries returns the promises that all libraries are held to.
-func ofLibraries() []promise {
-	return slices.DeleteFunc(slices.Clone(promises), func(p promise) bool { return p.name == "skew" })
-}
-
-// writeTable writes one line for each library.
-func writeTable(b *strings.Builder, cells []cell, versions map[string]string) {
-	b.WriteString("\n## All cells\n\n| limiter | counts in | version |")
-	ofAll := ofLibraries()
-	for _, p := range ofAll {
-		fmt.Fprintf(b, " %s |", p.title)
+// writeTable writes one line for each limiter, and one column for each promise.
+func writeTable(b *strings.Builder, head string, limiters []library, columns []promise, cells []cell, first func(library) string) {
+	rule := strings.Repeat("|---", strings.Count(head, "|")+1+len(columns)) + "|\n"
+	for _, p := range columns {
+		head += " | " + p.title
 	}
-	b.WriteString("\n|---|---|---|" + strings.Repeat("---|", len(ofAll)) + "\n")
-	for _, l := range libraries {
-		version := versions[l.module]
-		if l.module == "" {
-			version = "this tree"
-		}
-		fmt.Fprintf(b, "| %s | %s | %s |", l.name, l.store, version)
-		for _, p := range ofAll {
-			for _, c := range cells {
-				if c.library.slug != l.slug || c.promise.name != p.name {
-					continue
-				}
-				fmt.Fprintf(b, " %s |", c.mark())
+	fmt.Fprintf(b, "| %s |\n%s", head, rule)
+	for _, l := range limiters {
+		fmt.Fprintf(b, "| %s |", first(l))
+		for _, p := range columns {
+			c := cells[slices.IndexFunc(cells, func(c cell) bool { return c.library.slug == l.slug && c.promise.name == p.name })]
+			mark := string(c.Colour)
+			if c.Colour == red {
+				mark = fmt.Sprintf("[%s](%s)", red, c.file())
 			}
+			fmt.Fprintf(b, " %s |", mark)
 		}
 		b.WriteByte('\n')
 	}
 }
 
-// mark is the text of a cell in a table.
-func (c cell) mark() string {
-	if c.colour == red {
-		return fmt.Sprintf("[%s](repro/%s/main.go)", red, c.program())
+// writeScripts writes the table of the scripts, and what is to be said about each.
+func writeScripts(b *strings.Builder, columns []promise, cells []cell) {
+	b.WriteString(scriptsHead)
+	writeTable(b, "script", append(slices.Clone(articleScripts), penstockRedis), columns, cells, func(l library) string {
+		if !l.script {
+			return l.name
+		}
+		return fmt.Sprintf("[%s](scripts/%s.lua)", l.name, strings.TrimPrefix(l.slug, "script-"))
+	})
+	for _, l := range articleScripts {
+		fmt.Fprintf(b, "\n**%s.** %s", l.name, l.right)
+		if l.breaks != "" {
+			fmt.Fprintf(b, " What breaks: %s", l.breaks)
+		}
+		b.WriteString("\n\n")
+		for _, c := range cells {
+			if c.library.slug == l.slug && c.Colour == red {
+				c.write(b)
+			}
+		}
 	}
-	return string(c.colour)
 }
 
-// writeCell explains a cell.
-func writeCell(b *strings.Builder, c cell) {
-	fmt.Fprintf(b, "- %s **%s** (%s), %s: ", strings.Fields(string(c.colour))[0], c.library.name, c.library.store, c.promise.title)
-	if c.what != "" {
-		fmt.Fprintf(b, "%s. ", c.what)
+const scriptsHead = `
+## The thirty lines that you were about to write
+
+Guides and articles print rate limiters as a few lines of Lua. We wrote six scripts of these shapes, and hold them to the promises that matter
+to a script. Each is a good start, and each line that breaks is one that most of us would write.
+
+`
+
+// writeCells explains some cells.
+func writeCells(b *strings.Builder, title string, cells []cell, explained func(cell) bool) {
+	fmt.Fprintf(b, "\n## %s\n\n", title)
+	any := false
+	for _, c := range cells {
+		if explained(c) {
+			any = true
+			c.write(b)
+		}
+	}
+	if !any {
+		b.WriteString("None.\n")
+	}
+}
+
+// write explains a cell.
+func (c cell) write(b *strings.Builder) {
+	fmt.Fprintf(b, "- %s **%s** (%s), %s:", strings.Fields(string(c.Colour))[0], c.library.name, c.library.store, c.promise.title)
+	if c.What != "" {
+		fmt.Fprintf(b, " %s.", c.What)
 	}
 	if q := c.library.quoteOf(c.promise.name); q.text != "" {
-		fmt.Fprintf(b, "Documentation: “%s” (%s).", strings.ReplaceAll(q.text, "`", ""), q.file)
+		fmt.Fprintf(b, " Documentation: “%s” (%s).", strings.ReplaceAll(q.text, "`", ""), q.file)
 	}
-	if c.colour == red {
-		fmt.Fprintf(b, " [Program](repro/%s/main.go): `%s`", c.program(), c.printed)
+	if c.Colour == red {
+		fmt.Fprintf(b, " [Reproduction](%s) `%s`: `%s`", c.file(), c.reproduction(), c.printed)
 	}
 	b.WriteByte('\n')
 }
 
-// promiseRules returns the comments of the promises' functions.
-func promiseRules() (map[string]string, error) {
-	comments := map[string]string{}
-	files, err := sources.ReadDir(".")
-	if err != nil {
-		return nil, err
+// file has the function that confirms a red cell.
+func (c cell) file() string {
+	if c.library.script {
+		return "repro/scripts.go"
 	}
-	for _, entry := range files {
-		text, err := sources.ReadFile(entry.Name())
-		if err != nil {
-			return nil, err
-		}
-		file, err := parser.ParseFile(token.NewFileSet(), entry.Name(), text, parser.ParseComments)
-		if err != nil {
-			return nil, err
-		}
-		for _, d := range file.Decls {
-			if f, ok := d.(*ast.FuncDecl); ok {
-				_, rule, _ := strings.Cut(f.Doc.Text(), ": ")
-				comments[f.Name.Name] = strings.Join(strings.Fields(rule), " ")
-			}
-		}
-	}
-	rules := map[string]string{}
-	for _, p := range promises {
-		rules[p.name] = comments[p.function]
-	}
-	return rules, nil
+	return "repro/" + strings.ToLower(c.library.store) + ".go"
 }
 
 // moduleVersions returns the version and date of each library's module.
 func moduleVersions(ctx context.Context) (map[string]string, error) {
-	args := []string{"list", "-m", "-f", `{{.Path}} {{.Version}} {{with .Time}}{{.Format "2006-01-02"}}{{end}}`}
+	args := []string{"list", "-m", "-f", `{{.Path}} {{.Version}}{{with .Time}}, {{.Format "2006-01-02"}}{{end}}`}
 	for _, l := range libraries {
 		if l.module != "" {
 			args = append(args, l.module)
@@ -186,8 +179,8 @@ func moduleVersions(ctx context.Context) (map[string]string, error) {
 	}
 	versions := map[string]string{}
 	for line := range strings.Lines(string(out)) {
-		f := append(strings.Fields(line), "")
-		versions[f[0]] = strings.TrimSpace(f[1] + ", " + f[2])
+		module, version, _ := strings.Cut(strings.TrimSpace(line), " ")
+		versions[module] = version
 	}
 	return versions, nil
 }

@@ -1,7 +1,10 @@
 package main
 
 import (
-	"context"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -10,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/penstock-go/penstock/internal/lab/peers/repro"
 	"github.com/penstock-go/penstock/internal/longtest"
 )
 
@@ -45,66 +49,65 @@ func plain(text string) string {
 
 func TestEveryAbsentPromiseIsQuoted(t *testing.T) {
 	for _, l := range libraries {
-		for _, name := range append(slices.Clone(l.absent), l.shown...) {
-			if !slices.ContainsFunc(promises, func(p promise) bool { return p.name == name }) {
+		for _, name := range slices.Concat(l.absent, l.shown, slices.Collect(maps.Keys(l.says))) {
+			if name != "" && !slices.ContainsFunc(promises, func(p promise) bool { return p.name == name }) {
 				t.Errorf("%s: there is no promise %q", l.name, name)
 			}
-			if l.quoteOf(name).text == "" {
-				t.Errorf("%s (%s): got no quote about %q", l.name, l.store, name)
+		}
+		for _, p := range promises {
+			if !l.makes(p.name) && l.quoteOf(p.name).text == "" {
+				t.Errorf("%s (%s): got no quote about %q", l.name, l.store, p.name)
 			}
 		}
 	}
 }
 
-// The page links programs that exist, and every program is linked.
-func TestRedCellsHavePrograms(t *testing.T) {
+// reproductions are what the page says of red cells: file, name and line.
+func reproductions(t *testing.T) map[string][]string {
+	t.Helper()
 	page, err := os.ReadFile("RESULTS.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	found, err := filepath.Glob("repro/*/main.go")
-	if err != nil {
-		t.Fatal(err)
+	all := map[string][]string{}
+	for _, m := range regexp.MustCompile("\\[Reproduction\\]\\((.*?)\\) `(.*?)`: `(.*)`").FindAllStringSubmatch(string(page), -1) {
+		all[m[2]] = m
 	}
-	for _, link := range regexp.MustCompile(`repro/[\w-]+/main\.go`).FindAllString(string(page), -1) {
-		if !slices.Contains(found, link) {
-			t.Errorf("RESULTS.md links %s, which does not exist", link)
-		}
+	return all
+}
+
+// Each red cell of the page has a function of at most 30 lines, and each function a red cell.
+func TestRedCellsHaveFunctions(t *testing.T) {
+	shown := slices.Sorted(maps.Keys(reproductions(t)))
+	if got := slices.Sorted(repro.All()); !slices.Equal(got, shown) {
+		t.Errorf("got functions for %q, and RESULTS.md has %q", got, shown)
 	}
-	for _, file := range found {
-		text, err := os.ReadFile(file)
+	for _, m := range reproductions(t) {
+		files := token.NewFileSet()
+		parsed, err := parser.ParseFile(files, m[1], nil, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if lines := strings.Count(string(text), "\n"); lines > 30 {
-			t.Errorf("%s has %d lines, want at most 30", file, lines)
-		}
-		if !strings.Contains(string(page), file) {
-			t.Errorf("RESULTS.md does not link %s", file)
+		for _, d := range parsed.Decls {
+			if f, ok := d.(*ast.FuncDecl); ok && files.Position(f.End()).Line-files.Position(f.Pos()).Line >= 30 {
+				t.Errorf("%s: %s has more than 30 lines", m[1], f.Name)
+			}
 		}
 	}
 }
 
-// A program prints the line of its red cell, whatever the numbers are.
-func TestProgramsPrintWhatThePageSays(t *testing.T) {
+// A function says the same as in the page, whatever the numbers are.
+func TestFunctionsSayWhatThePageSays(t *testing.T) {
 	longtest.Skip(t)
-	page, err := os.ReadFile("RESULTS.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	lines := regexp.MustCompile("repro/([\\w-]+)/main\\.go\\): `(.*)`").FindAllStringSubmatch(string(page), -1)
-	if len(lines) == 0 {
-		t.Error("RESULTS.md has no program's line")
-	}
 	digits := regexp.MustCompile(`[0-9]+`)
-	for _, m := range lines {
-		name, want := m[1], digits.ReplaceAllString(m[2], "#")
-		got, err := runProgram(t.Context(), name, true)
+	for name, m := range reproductions(t) {
+		out, err := child(t.Context(), "repro", name)
+		got := strings.TrimSpace(string(out))
 		if !confirms(err) {
 			t.Errorf("%s does not confirm its cell: %v, %s", name, err, got)
 		}
-		if got := digits.ReplaceAllString(got, "#"); alike(got) != alike(want) {
-			t.Errorf("%s prints\n%s, want\n%s", name, got, want)
+		if alike(digits.ReplaceAllString(got, "#")) != alike(digits.ReplaceAllString(m[3], "#")) {
+			t.Errorf("%s says\n%s, want\n%s", name, got, m[3])
 		}
 	}
 }
@@ -114,40 +117,29 @@ func alike(line string) string {
 	return regexp.MustCompile(`(Mon|Tue|Wed|Thu|Fri|Sat|Sun|Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)\b|(#[hms.]+)+`).ReplaceAllString(line, "")
 }
 
-func TestProgramsBuild(t *testing.T) {
-	programs, err := filepath.Glob("repro/*")
-	if err != nil || len(programs) == 0 {
-		t.Fatal(programs, err)
-	}
-	build := []string{"build", "-o", t.TempDir() + "/"}
-	for _, name := range programs {
-		if strings.HasSuffix(name, "-clock") {
-			if _, err := buildSteppable("github.com/penstock-go/penstock/internal/lab/peers/" + filepath.ToSlash(name)); err != nil {
-				t.Error(err)
-			}
-		} else {
-			build = append(build, "./"+name)
-		}
-	}
-	if out, err := exec.Command("go", build...).CombinedOutput(); err != nil {
-		t.Errorf("%v: %s", err, out)
+// Trials that need a process of their own get a clock that can be stepped.
+func TestSteppableProgramBuilds(t *testing.T) {
+	out, err := child(t.Context(), "repro", "fiber-clock")
+	if !confirms(err) {
+		t.Errorf("got %v, %s", err, out)
 	}
 }
 
 // A limiter that admits too much is red, and a promise that a library does not make is grey.
 func TestVerdicts(t *testing.T) {
-	open := func(*trial, quota) (*limiter, error) {
-		return &limiter{take: func(string) (answer, error) { return answer{allowed: true, remaining: 3}, nil }}, nil
+	open := func(*trial, quota) take {
+		return func(string, int) (answer, error) { return answer{allowed: true, remaining: 3}, nil }
 	}
 	lax := library{name: "lax", slug: "lax", store: "memory", open: open, absent: []string{"keys"}}
 	for name, want := range map[string]colour{"crowd": red, "remaining": red, "keys": grey} {
 		i := slices.IndexFunc(promises, func(p promise) bool { return p.name == name })
-		if c := try(lax, promises[i]); c.colour != want {
-			t.Errorf("%s: got %s (%s), want %s", name, c.colour, c.what, want)
+		c := cell{library: lax, promise: promises[i]}
+		if c.try(t.Context()); c.Colour != want {
+			t.Errorf("%s: got %s (%s), want %s", name, c.Colour, c.What, want)
 		}
 	}
-	cells := []cell{{library: lax, promise: promises[0], verdict: verdict{red, "too much"}}}
-	if reproduce(context.Background(), cells); cells[0].colour != "error" {
-		t.Errorf("got %s for a red cell without a program, want an error", cells[0].colour)
+	c := cell{library: lax, promise: promises[0], verdict: verdict{red, "too much"}}
+	if c.reproduce(t.Context()); c.Colour != failed {
+		t.Errorf("got %s for a red cell without a function, want an error", c.Colour)
 	}
 }

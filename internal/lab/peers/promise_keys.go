@@ -1,8 +1,11 @@
-// The promise about keys.
+// Promises about keys.
 
 package main
 
 import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"time"
 )
@@ -12,51 +15,61 @@ var strange = []string{
 	"a", "A", "*", "?", "{a}", "}", "a|b", "a:b", "a/b", "/a//b", "a%2Fb", "[ab]", "a,b", `"a"`, strings.Repeat("x", 300) + "1", strings.Repeat("x", 300) + "2",
 }
 
-// keys: Each of 16 clients uses 3 of 10 per hour, and has 7 left. Their names have letters that mean something to a
-// store, differ in case, or differ at the end of 300 letters. Where a key may have two parts, "a:b" and "c" count apart from "a" and "b:c", and so do
-// parts with "|", "/", "," and a space.
-func keys(t *trial) (verdict, error) {
-	l, err := t.open(quota{10, time.Hour})
-	if err != nil {
-		return verdict{}, err
-	}
+func keys(t *trial) verdict {
+	l := t.open(quota{10, time.Hour})
 	for range 3 {
-		if err := l.each(strange...); err != nil {
-			return verdict{}, err
+		for _, key := range strange {
+			l.ask(key, 1)
 		}
 	}
-	begin := time.Now()
 	for _, key := range strange {
-		left := 0
-		for range 10 {
-			a, err := l.take(key)
-			if err != nil {
-				return verdict{}, err
-			}
-			if a.allowed {
-				left++
-			}
-		}
-		if left < 7 || left > 7+t.extra(begin) {
+		if left := l.admitted(key, 10); left != 7 {
 			return broken("the client %.10q had %d of 10 left after 3 requests", key, left)
 		}
 	}
-	if l.pair == nil {
+	if !t.library.pairs {
 		return kept("16 clients count apart")
 	}
+	pairs := t.library.handler(t, quota{10, time.Hour}, byPair)
 	for _, mark := range []string{":", "|", "/", ",", " "} {
 		for range 10 {
-			if _, err := l.pair("a"+mark+"b", "c"); err != nil {
-				return verdict{}, err
-			}
+			t.request(pairs, clientHeader, "a"+mark+"b", secondHeader, "c")
 		}
-		a, err := l.pair("a", "b"+mark+"c")
-		if err != nil {
-			return verdict{}, err
-		}
-		if !a.allowed {
+		if !t.request(pairs, clientHeader, "a", secondHeader, "b"+mark+"c").allowed {
 			return broken("the key of %q and %q was denied, because the key of %q and %q had used the limit", "a", "b"+mark+"c", "a"+mark+"b", "c")
 		}
 	}
 	return kept("16 clients count apart, and so do keys of two parts")
+}
+
+// request sends a request, and ends the trial if it fails.
+func (t *trial) request(h http.Handler, headers ...string) answer {
+	a, err := ask(h, headers...)
+	t.must(err)
+	return a
+}
+
+func forged(t *trial) verdict {
+	h := t.library.handler(t, quota{10, time.Hour}, byAddress)
+	admitted := 0
+	for i := range 40 {
+		r := httptest.NewRequest(http.MethodGet, "/", nil)
+		r.RemoteAddr = "192.0.2.1:4711"
+		address := fmt.Sprint("198.51.100.", i+1)
+		for _, name := range []string{"X-Forwarded-For", "X-Real-IP", "True-Client-IP", "CF-Connecting-IP", "X-Client-IP"} {
+			r.Header.Set(name, address)
+		}
+		r.Header.Set("Forwarded", "for="+address)
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		a, err := read(w.Code, w.Header())
+		t.must(err)
+		if a.allowed {
+			admitted++
+		}
+	}
+	if admitted != 10 {
+		return broken("%d of 40 requests of one connection were admitted at a limit of 10", admitted)
+	}
+	return kept("10 of 40 requests were admitted")
 }

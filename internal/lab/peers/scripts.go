@@ -1,9 +1,7 @@
 package main
 
 import (
-	"fmt"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -53,59 +51,13 @@ func script(name, title, right, breaks string) library {
 	run := redis.NewScript(scripts.Text(name))
 	return library{
 		name: title, slug: "script-" + name, store: "Redis", script: true, right: right, breaks: breaks,
-		open: func(t *trial, q quota) (*limiter, error) {
+		open: func(t *trial, q quota) take {
 			client, late := t.client(), t.late
-			return &limiter{take: func(key string) (answer, error) {
+			return func(key string, _ int) (answer, error) {
 				now := time.Now().Add(-late)
 				n, err := run.Run(t.ctx(), client, []string{key}, q.requests, q.window.Milliseconds(), now.UnixMilli(), unique.Add(1)).Int()
 				return answer{allowed: n == 1, remaining: untold, wait: untold}, err
-			}}, nil
+			}
 		},
 	}
 }
-
-// writeScripts writes the table of the scripts, and what is to be said about each.
-func writeScripts(b *strings.Builder, cells []cell) {
-	b.WriteString(scriptsHead)
-	b.WriteString("\n| script |")
-	for _, name := range onScripts {
-		fmt.Fprintf(b, " %s |", promises[slices.IndexFunc(promises, func(p promise) bool { return p.name == name })].title)
-	}
-	b.WriteString("\n|---|" + strings.Repeat("---|", len(onScripts)) + "\n")
-	for _, l := range append(slices.Clone(articleScripts), penstockRedis) {
-		title := fmt.Sprintf("[%s](scripts/%s.lua)", l.name, strings.TrimPrefix(l.slug, "script-"))
-		if !l.script {
-			title = l.name
-		}
-		fmt.Fprintf(b, "| %s |", title)
-		for _, name := range onScripts {
-			for _, c := range cells {
-				if c.library.slug == l.slug && c.promise.name == name {
-					fmt.Fprintf(b, " %s |", c.mark())
-				}
-			}
-		}
-		b.WriteByte('\n')
-	}
-	b.WriteByte('\n')
-	for _, l := range articleScripts {
-		fmt.Fprintf(b, "**%s.** %s", l.name, l.right)
-		if l.breaks != "" {
-			fmt.Fprintf(b, " What breaks: %s", l.breaks)
-		}
-		b.WriteString("\n\n")
-		for _, c := range cells {
-			if c.library.slug == l.slug && c.colour == red {
-				writeCell(b, c)
-			}
-		}
-		b.WriteByte('\n')
-	}
-}
-
-const scriptsHead = `
-## The thirty lines that you were about to write
-
-Guides and articles print rate limiters as a few lines of Lua. We wrote six scripts of these shapes, and hold them to the promises that matter
-to a script. Each is a good start, and each line that breaks is one that most of us would write.
-`

@@ -8,40 +8,31 @@ import (
 	tollboothlimiter "github.com/didip/tollbooth/v8/limiter"
 )
 
-var tollboothNoStore = quote{"Tollbooth does not require external storage since it uses an algorithm called [Token Bucket]", "README.md"}
-
+// tollboothV8 forgets keys after a second, or after the window.
 var tollboothV8 = library{
-	name: "didip/tollbooth", slug: "tollbooth", module: "github.com/didip/tollbooth/v8", store: "memory",
-	open: func(_ *trial, q quota) (*limiter, error) {
-		byClient := tollboothOf(q).SetHeader(clientHeader, []string{})
-		l := overHTTP(tollbooth.LimitHandler(byClient, served))
-		byPair := tollboothOf(q)
-		l.pair = func(a, b string) (answer, error) {
-			denied := tollbooth.LimitByKeys(byPair, []string{a, b})
-			return answer{allowed: denied == nil, remaining: untold, wait: untold}, nil
+	name: "didip/tollbooth", slug: "tollbooth", module: "github.com/didip/tollbooth/v8", store: "memory", pairs: true,
+	handler: func(_ *trial, q quota, by keyed) http.Handler {
+		l := tollbooth.NewLimiter(q.perSecond(), &tollboothlimiter.ExpirableOptions{DefaultExpirationTTL: max(time.Second, q.window)})
+		l.SetBurst(q.requests).SetIPLookup(tollboothlimiter.IPLookup{Name: "RemoteAddr"})
+		switch len(by) {
+		case 1:
+			l.SetHeader(by[0], []string{})
+		case 2:
+			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if denied := tollbooth.LimitByKeys(l, []string{r.Header.Get(by[0]), r.Header.Get(by[1])}); denied != nil {
+					http.Error(w, denied.Message, denied.StatusCode)
+				}
+			})
 		}
-		return l, nil
+		return tollbooth.LimitHandler(l, served)
 	},
-	byAddress: func(_ *trial, q quota, next http.Handler) (http.Handler, error) {
-		return tollbooth.LimitHandler(tollboothOf(q), next), nil
-	},
-	absent: []string{"several", "wait", "burst", "instances", "outage", "outage-limit", "refund"},
+	absent: []string{"wait", "burst"},
 	says: map[string]quote{
-		"several":      {"LimitByKeys keeps track number of request made by keys separated by pipe.", "tollbooth.go"},
-		"remaining":    {"`RateLimit-Remaining` The remaining tokens.", "README.md"},
-		"wait":         {"`RateLimit-Reset` The rate-limiter time window duration in seconds (always 1s).", "README.md"},
-		"burst":        {"LimitByKeys keeps track number of request made by keys separated by pipe.", "tollbooth.go"},
-		"instances":    tollboothNoStore,
-		"outage":       tollboothNoStore,
-		"outage-limit": tollboothNoStore,
-		"forged":       {"New in version >= 8, you must explicitly define how to pick the IP address.", "README.md"},
-		"keys":         {"LimitByKeys keeps track number of request made by keys separated by pipe.", "tollbooth.go"},
-		"refund":       {"Upon both success and rejection [RateLimit]", "README.md"},
+		"remaining": {"`RateLimit-Remaining` The remaining tokens.", "README.md"},
+		"wait":      {"`RateLimit-Reset` The rate-limiter time window duration in seconds (always 1s).", "README.md"},
+		"burst":     {"LimitByKeys keeps track number of request made by keys separated by pipe.", "tollbooth.go"},
+		"instances": {"Tollbooth does not require external storage since it uses an algorithm called [Token Bucket]", "README.md"},
+		"forged":    {"New in version >= 8, you must explicitly define how to pick the IP address.", "README.md"},
+		"keys":      {"LimitByKeys keeps track number of request made by keys separated by pipe.", "tollbooth.go"},
 	},
-}
-
-// tollboothOf forgets keys after a second, or after the window.
-func tollboothOf(q quota) *tollboothlimiter.Limiter {
-	l := tollbooth.NewLimiter(q.perSecond(), &tollboothlimiter.ExpirableOptions{DefaultExpirationTTL: max(time.Second, q.window)})
-	return l.SetBurst(q.requests).SetIPLookup(tollboothlimiter.IPLookup{Name: "RemoteAddr"})
 }

@@ -7,7 +7,6 @@ import (
 	"net/http/httptest"
 	"regexp"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -20,12 +19,10 @@ import (
 type trial struct {
 	library library
 	owner   *nottest.Owner
-	server  *redistest.Server // nil until an instance needs it
-	mu      sync.Mutex
+	addr    string // of redis-server; empty until an instance needs it
 
 	// distance is how long the instances' network delays replies of redis-server. Set it before the first instance.
 	distance time.Duration
-	addr     string
 
 	// late is how late the clock of the next instance is.
 	late time.Duration
@@ -33,11 +30,8 @@ type trial struct {
 
 // redis returns the address of the trial's redis-server.
 func (t *trial) redis() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.server == nil {
-		t.server = redistest.Start(t.owner)
-		t.addr = t.server.Addr()
+	if t.addr == "" {
+		t.addr = redistest.Start(t.owner).Addr()
 		if t.distance > 0 {
 			network := redistest.StartProxy(t.owner, t.addr)
 			network.Set(redistest.Delay(t.distance))
@@ -56,8 +50,37 @@ func (t *trial) client() *redis.Client {
 
 func (t *trial) ctx() context.Context { return t.owner.Context() }
 
+// must ends the trial if there is an error.
+func (t *trial) must(err error) {
+	if err != nil {
+		t.owner.Fatalf("%v", err)
+	}
+}
+
 // open returns an instance of the library's limiter.
-func (t *trial) open(q quota) (*limiter, error) { return t.library.open(t, q) }
+func (t *trial) open(q quota) *limiter {
+	if t.library.open != nil {
+		return &limiter{t, t.library.open(t, q)}
+	}
+	return &limiter{t, overHTTP(t.library.handler(t, q, byClient))}
+}
+
+// ask takes units, and ends the trial if the limiter fails.
+func (l *limiter) ask(key string, n int) answer {
+	a, err := l.take(key, n)
+	l.trial.must(err)
+	return a
+}
+
+// admitted sends requests, and returns how many of them are admitted.
+func (l *limiter) admitted(key string, requests int) (n int) {
+	for range requests {
+		if l.ask(key, 1).allowed {
+			n++
+		}
+	}
+	return n
+}
 
 // sleep waits until d after from.
 func sleep(from time.Time, d time.Duration) { time.Sleep(time.Until(from.Add(d))) }
@@ -72,12 +95,9 @@ const (
 	costHeader   = "X-Cost"
 )
 
-// overHTTP returns a limiter whose requests go through a handler that counts by clientHeader.
-func overHTTP(h http.Handler) *limiter {
-	return &limiter{
-		take:         func(key string) (answer, error) { return ask(h, clientHeader, key) },
-		wholeSeconds: true,
-	}
+// overHTTP takes units with requests to a handler that counts by clientHeader.
+func overHTTP(h http.Handler) take {
+	return func(key string, n int) (answer, error) { return ask(h, clientHeader, key, costHeader, strconv.Itoa(n)) }
 }
 
 // ask sends a request with pairs of headers and values.

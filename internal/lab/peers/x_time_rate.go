@@ -1,23 +1,26 @@
 package main
 
 import (
+	"sync"
 	"time"
 
 	"golang.org/x/time/rate"
 )
 
-var xTimeNoKey = quote{"A Limiter controls how frequently events are allowed to happen.", "rate/rate.go"}
-
-// xTimeRate is a map of limiters, as many services have it.
+// xTimeRate is a map of limiters, as many services have it. It never forgets a key.
 var xTimeRate = library{
 	name: "golang.org/x/time/rate", slug: "x-time-rate", module: "golang.org/x/time", store: "memory",
-	open: func(_ *trial, q quota) (*limiter, error) {
-		limiters := &perKey[*rate.Limiter]{make: func(string) *rate.Limiter { return rate.NewLimiter(rate.Every(q.every()), q.requests) }}
-		takeN := func(key string, n int) (answer, error) {
-			l := limiters.of(key)
+	open: func(_ *trial, q quota) take {
+		var limiters sync.Map
+		return func(key string, n int) (answer, error) {
+			one, found := limiters.Load(key)
+			if !found {
+				one, _ = limiters.LoadOrStore(key, rate.NewLimiter(rate.Every(q.every()), q.requests))
+			}
+			l := one.(*rate.Limiter)
 			now := time.Now()
 			r := l.ReserveN(now, n)
-			a := answer{allowed: r.OK() && r.DelayFrom(now) == 0, remaining: untold, wait: never}
+			a := answer{allowed: r.OK() && r.DelayFrom(now) == 0, wait: never}
 			if r.OK() {
 				a.wait = r.DelayFrom(now)
 			}
@@ -27,12 +30,8 @@ var xTimeRate = library{
 			a.remaining = int(l.TokensAt(now))
 			return a, nil
 		}
-		return &limiter{take: func(key string) (answer, error) { return takeN(key, 1) }, takeN: takeN}, nil
 	},
-	absent: []string{"several", "expiry", "instances", "outage", "outage-limit", "forged", "keys", "refund"},
-	says: map[string]quote{
-		"several": xTimeNoKey, "expiry": xTimeNoKey, "instances": xTimeNoKey, "outage": xTimeNoKey, "outage-limit": xTimeNoKey,
-		"forged": xTimeNoKey, "keys": xTimeNoKey,
-		"refund": {"reverses the effects of this Reservation on the rate limit as much as possible, considering that other reservations may have already been made.", "rate/rate.go"},
-	},
+	costs:  true,
+	absent: []string{"expiry", "forged", "keys"},
+	says:   map[string]quote{"": {"A Limiter controls how frequently events are allowed to happen.", "rate/rate.go"}},
 }
