@@ -67,7 +67,7 @@ where it has middleware for net/http, and with a real redis-server where it coun
 - A busy machine is no library's fault, so a red cell that its function does not confirm is tried again, up to four times. This helps penstock: with Redis, its
   calls have 50 ms by default. On 2 cores with a load average of 40, two of its cells stayed red, and ` + "`make peers`" + ` wrote no page.
 - The newest version of each library that could be downloaded on that day is here. Of a library with several stores, the one in Redis is here. Left out are
-  libraries that few projects use, that nobody maintains, or that are a part of a framework without net/http.
+  libraries that few projects use or that nobody maintains, and the limiters inside of go-zero and failsafe-go.
 - What clients notice when Redis dies, with penstock and three of these limiters: [an outage](../outage/RESULTS.md).
 - Not in the table: several limits in one decision, and refunds. Nearly none of these libraries promises them.
 - How well penstock's own algorithms keep their limits: [ACCURACY.md](../accuracy/ACCURACY.md).
