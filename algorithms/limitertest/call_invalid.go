@@ -16,7 +16,7 @@ import (
 func runInvalid(t *testing.T, s Subject) {
 	for _, tt := range mistakes {
 		const text = "a call with one mistake in it is an error, and charges none of its checks: "
-		s.run(t, []rule{{tt.name, text + tt.name, each(every, func(w *world, l algorithms.Limit) {
+		s.run(t, []rule{{text + tt.name, each(every, func(w *world, l algorithms.Limit) {
 			bad := w.on("bad", l, 1)
 			tt.make(&bad)
 			w.mistake(bad)
@@ -24,7 +24,7 @@ func runInvalid(t *testing.T, s Subject) {
 	}
 	for _, tt := range badLimits {
 		const text = "a limit that is not supported is an error whatever is asked under it: "
-		s.run(t, []rule{{tt.name, text + tt.name, func(w *world) {
+		s.run(t, []rule{{text + tt.name, func(w *world) {
 			for _, l := range tt.limits() {
 				for op := algorithms.Take; op <= algorithms.Renew; op++ {
 					bad := w.on("bad", l, 1)
@@ -151,7 +151,7 @@ func bursts(requests int64, window time.Duration, burst int64) func() []algorith
 }
 
 var errorRules = []rule{
-	{"1 001 checks", "a call holds at most 1 000 checks, because all others wait while it is decided", func(w *world) {
+	{"a call holds at most 1 000 checks, because all others wait while it is decided", func(w *world) {
 		checks := make([]algorithms.Check, 1_001)
 		for i := range checks {
 			checks[i] = w.on("many", anyTen(), 0)
@@ -159,79 +159,63 @@ var errorRules = []rule{
 		w.invalid(checks...)
 		w.allow(checks[:1_000]...)
 	}},
-	{
-		// Each must keep its promise: the burst fits, and waits end as predicted.
-		"valid-bounds",
-		"limits just inside of the bounds are valid",
-		func(w *world) {
-			for _, l := range valid() {
-				w := w.fresh()
-				b := l.Burst()
-				if d := w.take(l, b); !d.Allowed || d.Remaining != 0 || d.ResetAfter == 0 {
-					w.errorf("%v: got %s, want the burst taken", l, show(d))
-				}
-				w.honest(w.on("", l, 1))
-				w.honest(w.on("", l, b))
+	// Each must keep its promise: the burst fits, and waits end as predicted.
+	{"limits just inside of the bounds are valid", func(w *world) {
+		for _, l := range valid() {
+			w := w.fresh()
+			b := l.Burst()
+			if d := w.take(l, b); !d.Allowed || d.Remaining != 0 || d.ResetAfter == 0 {
+				w.errorf("%v: got %s, want the burst taken", l, show(d))
 			}
-		},
-	},
-	{
-		// One context was cancelled, the other has a deadline in the past.
-		"cancelled",
-		"a context that has ended is an error, and nothing is charged",
-		func(w *world) {
-			ended, cancel := context.WithCancel(w.Context())
-			cancel()
-			late, cancel := context.WithDeadline(w.Context(), time.Unix(1, 0))
-			defer cancel()
-			for ctx, want := range map[context.Context]error{ended: context.Canceled, late: context.DeadlineExceeded} {
-				for _, l := range ten() {
-					checks := []algorithms.Check{w.on("a", l, 3), w.on("b", l, 3)}
-					if err := w.limiter.Allow(ctx, checks); !errors.Is(err, want) ||
-						errors.Is(err, algorithms.ErrInvalid) {
-						w.errorf("got error %v, want %v", err, want)
-					}
-					w.full(w.on("a", l, 0))
-					w.full(w.on("b", l, 0))
-				}
-			}
-		},
-	},
-	{
-		// From 1970 to 2252 all sums of instants and windows stay below 2^53.
-		"clock",
-		"a clock outside of the years in which arithmetic is exact is an error, and nothing is charged",
-		func(w *world) {
+			w.honest(w.on("", l, 1))
+			w.honest(w.on("", l, b))
+		}
+	}},
+	// One context was cancelled, the other has a deadline in the past.
+	{"a context that has ended is an error, and nothing is charged", func(w *world) {
+		ended, cancel := context.WithCancel(w.Context())
+		cancel()
+		late, cancel := context.WithDeadline(w.Context(), time.Unix(1, 0))
+		defer cancel()
+		for ctx, want := range map[context.Context]error{ended: context.Canceled, late: context.DeadlineExceeded} {
 			for _, l := range ten() {
-				for _, at := range []int64{0, -1, -1 << 60, lastInstant + 1, 1 << 60} {
-					w.clock.set(at)
-					checks := []algorithms.Check{w.on("", l, 3)}
-					if err := w.limiter.Allow(w.Context(), checks); err == nil {
-						w.errorf("%v at %d µs: got no error", l, at)
-					}
-					w.to(0)
-					w.full(checks[0])
+				checks := []algorithms.Check{w.on("a", l, 3), w.on("b", l, 3)}
+				if err := w.limiter.Allow(ctx, checks); !errors.Is(err, want) ||
+					errors.Is(err, algorithms.ErrInvalid) {
+					w.errorf("got error %v, want %v", err, want)
 				}
+				w.full(w.on("a", l, 0))
+				w.full(w.on("b", l, 0))
 			}
-			for _, at := range []int64{lastInstant, 1} {
+		}
+	}},
+	// From 1970 to 2252 all sums of instants and windows stay below 2^53.
+	{"a clock outside of the years in which arithmetic is exact is an error, and nothing is charged", func(w *world) {
+		for _, l := range ten() {
+			for _, at := range []int64{0, -1, -1 << 60, lastInstant + 1, 1 << 60} {
 				w.clock.set(at)
-				for _, l := range ten() {
-					w := *w
-					w.principal += "|" + number(at)
-					w.audit(w.on("", l, 0), w.take(l, 10))
+				checks := []algorithms.Check{w.on("", l, 3)}
+				if err := w.limiter.Allow(w.Context(), checks); err == nil {
+					w.errorf("%v at %d µs: got no error", l, at)
 				}
+				w.to(0)
+				w.full(checks[0])
 			}
-		},
-	},
-	{
-		// Errors end up in logs.
-		"mistake-keeps-silent",
-		"an error does not name the key, which may name a person",
-		func(w *world) {
-			checks := []algorithms.Check{w.on("secret", anyTen(), -1)}
-			if err := w.limiter.Allow(w.Context(), checks); err == nil || strings.Contains(err.Error(), "secret") {
-				w.errorf("got %v, want an error without the key", err)
+		}
+		for _, at := range []int64{lastInstant, 1} {
+			w.clock.set(at)
+			for _, l := range ten() {
+				w := *w
+				w.principal += "|" + number(at)
+				w.audit(w.on("", l, 0), w.take(l, 10))
 			}
-		},
-	},
+		}
+	}},
+	// Errors end up in logs.
+	{"an error does not name the key, which may name a person", func(w *world) {
+		checks := []algorithms.Check{w.on("secret", anyTen(), -1)}
+		if err := w.limiter.Allow(w.Context(), checks); err == nil || strings.Contains(err.Error(), "secret") {
+			w.errorf("got %v, want an error without the key", err)
+		}
+	}},
 }

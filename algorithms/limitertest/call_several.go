@@ -11,22 +11,21 @@ import (
 )
 
 func runCalls(t *testing.T, s Subject) {
-	s.run(t, callRules)
+	s.run(t, callRules("", (*world).cell))
 	for _, tt := range sameKeyCases {
-		s.run(t, []rule{{tt.name, tt.rule, each(every, func(w *world, l algorithms.Limit) { w.trySameKey(tt, l) })}})
+		s.run(t, []rule{{tt.rule, each(every, func(w *world, l algorithms.Limit) { w.trySameKey(tt, l) })}})
 	}
 }
 
-var callRules = []rule{
-	{
-		// Costs above 2^40 are cut before a script sees them. The cut must not make them fit.
-		"nothing",
-		"a call that has one Take denied charges none, and every check has its own verdict",
-		func(w *world) {
+// callRules are the rules of calls whose checks have these places. Their words begin with others.
+func callRules(words string, place placing) []rule {
+	return []rule{
+		{words + "a call that has one Take denied charges none, and every check has its own verdict", func(w *world) {
+			// Costs above 2^40 are cut before a script sees them. The cut must not make them fit.
 			for _, cost := range []int64{9, 11, 1 << 40, 1<<40 + 1, 1<<62 + 1, 1<<63 - 1} {
 				for denied := range every() {
 					w := w.fresh()
-					call := w.eightOfTen(2)
+					call := w.eightOfTen(place, 2)
 					call[denied].Cost = cost
 					w.nothing(call, func(i int) bool { return i != denied })
 					if got := call[denied].Decision.RetryAfter; (got == algorithms.Never) != (cost > 10) {
@@ -34,45 +33,32 @@ var callRules = []rule{
 					}
 				}
 			}
-		},
-	},
-	{
-		"nothing-for-two",
-		"every denied check of a call says so, also after the first",
-		func(w *world) {
+		}},
+		{words + "every denied check of a call says so, also after the first", func(w *world) {
 			for fits := range every() {
 				w := w.fresh()
-				call := w.eightOfTen(9)
+				call := w.eightOfTen(place, 9)
 				call[fits].Cost = 2
 				w.nothing(call, func(i int) bool { return i == fits })
 			}
-		},
-	},
-	{
-		"nothing-for-nobody",
-		"the limit of nobody keeps the others of its call from being charged",
-		func(w *world) {
-			const place = 2
-			call := slices.Insert(w.eightOfTen(2), place, w.on("no", algorithms.Nobody(), 0))
-			w.nothing(call, func(i int) bool { return i != place })
-			if got, want := call[place].Decision, (algorithms.Decision{
-				Source: w.s.Source, RetryAfter: algorithms.Never, UnitAfter: algorithms.Never,
-			}); got != want {
+		}},
+		{words + "the limit of nobody keeps the others of its call from being charged", func(w *world) {
+			const at = 2
+			call := slices.Insert(w.eightOfTen(place, 2), at, w.on("no", algorithms.Nobody(), 0))
+			w.nothing(call, func(i int) bool { return i != at })
+			want := algorithms.Decision{Source: w.s.Source, RetryAfter: algorithms.Never, UnitAfter: algorithms.Never}
+			if got := call[at].Decision; got != want {
 				w.errorf("got %s, want %s", show(got), show(want))
 			}
-		},
-	},
-	{
-		// A script reads the keys of a call in portions.
-		"many",
-		"a call whose Takes all fit charges them all, however many they are, and whatever their algorithms",
-		func(w *world) {
+		}},
+		{words + "a call whose Takes all fit charges them all, however many they are, and whatever their algorithms", func(w *world) {
+			// A script reads the keys of a call in portions.
 			const rounds, keys = 3, 14 // 294 checks of seven algorithms
 			var call []algorithms.Check
 			for range rounds {
 				for i, l := range ten() {
 					for key := range keys {
-						call = append(call, w.on(fmt.Sprint(i, "-", key), l, 3))
+						call = append(call, place(w, i*keys+key, l, 3))
 					}
 				}
 			}
@@ -85,16 +71,16 @@ var callRules = []rule{
 					w.errorf("check %d, %v: got %s, want 3 units charged and %d remaining", i, c.Limit, show(d), want)
 				}
 			}
-		},
-	},
+		}},
+	}
 }
 
 // eightOfTen leaves 8 of 10 units on one key of each algorithm, and returns a call that takes cost from all of them.
-func (w *world) eightOfTen(cost int64) (call []algorithms.Check) {
+func (w *world) eightOfTen(place placing, cost int64) (call []algorithms.Check) {
 	w.Helper()
 	for i, l := range ten() {
-		w.one(w.on(fmt.Sprint(i), l, 2))
-		call = append(call, w.on(fmt.Sprint(i), l, cost))
+		w.one(place(w, i, l, 2))
+		call = append(call, place(w, i, l, cost))
 	}
 	return call
 }
@@ -130,29 +116,29 @@ func (w *world) nothing(call []algorithms.Check, allowed func(i int) bool) {
 
 // A sameKeyCase is a call of several Takes on one key that has 10 units.
 type sameKeyCase struct {
-	name, rule string
-	costs      []int64
-	allowed    []bool
-	remaining  []int64 // after each
-	never      []bool
+	rule      string
+	costs     []int64
+	allowed   []bool
+	remaining []int64 // after each
+	never     []bool
 }
 
 var sameKeyCases = []sameKeyCase{
-	{"twice", "Takes on one key add up, and each shows the state after its own charge",
+	{"Takes on one key add up, and each shows the state after its own charge",
 		[]int64{3, 4}, []bool{true, true}, []int64{7, 3}, []bool{false, false}},
-	{"thrice", "Takes on one key add up, however many they are",
+	{"Takes on one key add up, however many they are",
 		[]int64{3, 3, 4}, []bool{true, true, true}, []int64{7, 4, 0}, []bool{false, false, false}},
-	{"twice-too-much", "Takes on one key that fit one by one do not fit together",
+	{"Takes on one key that fit one by one do not fit together",
 		[]int64{6, 6}, []bool{true, false}, []int64{10, 10}, []bool{false, true}},
-	{"thrice-too-much", "every Take is judged with all those before it on its key",
+	{"every Take is judged with all those before it on its key",
 		[]int64{4, 4, 4}, []bool{true, true, false}, []int64{10, 10, 10}, []bool{false, false, true}},
-	{"too-much-first", "a Take that does not fit counts against those after it on its key",
+	{"a Take that does not fit counts against those after it on its key",
 		[]int64{11, 1}, []bool{false, false}, []int64{10, 10}, []bool{true, true}},
-	{"nothing-after", "a cost of 0 is judged with the Takes before it, too",
+	{"a cost of 0 is judged with the Takes before it, too",
 		[]int64{10, 0}, []bool{true, true}, []int64{0, 0}, []bool{false, false}},
-	{"huge-twice", "huge costs do not overflow when they add up",
+	{"huge costs do not overflow when they add up",
 		[]int64{1<<63 - 1, 1<<63 - 1, 1}, []bool{false, false, false}, []int64{10, 10, 10}, []bool{true, true, true}},
-	{"huge-after", "a huge cost after one that fits does not overflow",
+	{"a huge cost after one that fits does not overflow",
 		[]int64{1, 1<<63 - 1}, []bool{true, false}, []int64{10, 10}, []bool{false, true}},
 }
 

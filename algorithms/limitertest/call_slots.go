@@ -4,6 +4,7 @@ package limitertest
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -14,10 +15,9 @@ import (
 // limits, and a denied call returns its units.
 func AcrossSlots(t *testing.T, s Subject) {
 	s.run(t, slotRules)
-	for _, tt := range pairCases {
-		const text = "also if their keys lie in several slots, "
-		s.run(t, []rule{{tt.name, text + tt.rule, func(w *world) { w.tryPairs(tt, w.at) }}})
-	}
+	const words = "also if their keys lie in several slots, "
+	s.runCases(t, words, slices.Concat(trialCases, pairCases), (*world).at)
+	s.run(t, callRules(words, (*world).at))
 	for _, a := range every() {
 		t.Run(a.name(), func(t *testing.T) {
 			t.Parallel()
@@ -32,16 +32,6 @@ func AcrossSlots(t *testing.T, s Subject) {
 	}
 }
 
-// across returns a call that takes 3 of 10 units in several slots: two principals for each algorithm.
-func (w *world) across() (call []algorithms.Check) {
-	for range 2 {
-		for _, l := range ten() {
-			call = append(call, w.at(len(call), l, 3))
-		}
-	}
-	return call
-}
-
 // at returns a check on the i-th principal, which has a slot of its own.
 func (w *world) at(i int, l algorithms.Limit, cost int64) algorithms.Check {
 	c := w.on("", l, cost)
@@ -50,98 +40,29 @@ func (w *world) at(i int, l algorithms.Limit, cost int64) algorithms.Check {
 }
 
 var slotRules = []rule{
-	{
-		"all",
-		"a call over several slots whose Takes all fit charges them all",
-		func(w *world) {
-			call := w.allow(w.across()...)
-			for i, c := range call {
-				if d := c.Decision; !d.Allowed || d.Remaining != 7 || d.Receipt.Units() != 3 {
-					w.errorf("check %d: got %s, want 3 of 10 charged", i, show(d))
-				}
-				w.remaining(c, 7)
+	// Only the newest take of a leaky bucket can be undone, so the last one must be returned first.
+	{"takes of one key are given back in the opposite order, so none stays charged", each(every, func(w *world, l algorithms.Limit) {
+		call := w.allow(w.at(0, l, 1), w.at(0, l, 2), w.at(0, l, 3), w.at(1, l, 11))
+		w.verdicts(call, true, true, true, false)
+		w.full(w.at(0, l, 0))
+	})},
+	// The first try may charge some slots before another one denies. It must give its units back in time.
+	{"a caller who sleeps exactly RetryAfter of a call over several slots is admitted at the second try", func(w *world) {
+		r := newSource(w)
+		for range max(5, w.s.traces(w)) {
+			w := w.fresh()
+			var call []algorithms.Check
+			for i := range 3 {
+				l := r.anyLimit()
+				c := w.at(i, l, 1+r.Int64N(l.Burst()))
+				w.one(c)
+				call = append(call, c)
 			}
-		},
-	},
-	{
-		"nothing",
-		"a call over several slots that has one Take denied leaves nothing charged, and has no receipts",
-		func(w *world) {
-			for denied := range w.across() {
-				w := w.fresh()
-				call := w.across()
-				call[denied].Cost = 11
-				call = w.allow(call...)
-				if algorithms.Allowed(call) || call[denied].Decision.Allowed {
-					w.errorf("check %d of %s: got allowed, want denied", denied, text(call))
-				}
-				for i, c := range call {
-					if d := c.Decision; d.Receipt != (algorithms.Receipt{}) || d.Delay != 0 || d.Remaining != 10 {
-						w.errorf("check %d of %s: got %s, want the untouched state and no receipt",
-							i, text(call), show(d))
-					}
-					w.full(c)
-				}
-			}
-		},
-	},
-	{
-		// Only the newest take of a leaky bucket can be undone, so the last one must be returned first.
-		"several-takes",
-		"takes of one key are given back in the opposite order, so none stays charged",
-		each(every, func(w *world, l algorithms.Limit) {
-			call := w.allow(w.at(0, l, 1), w.at(0, l, 2), w.at(0, l, 3), w.at(1, l, 11))
-			w.verdicts(call, true, true, true, false)
-			w.full(w.at(0, l, 0))
-		}),
-	},
-	{
-		// The first try may charge some slots before another one denies. It must give its units back in time.
-		"wait",
-		"a caller who sleeps exactly RetryAfter of a call over several slots is admitted at the second try",
-		func(w *world) {
-			r := newSource(w)
-			for range max(5, w.s.traces(w)) {
-				w := w.fresh()
-				var call []algorithms.Check
-				for i := range 3 {
-					l := r.anyLimit()
-					c := w.at(i, l, 1+r.Int64N(l.Burst()))
-					w.one(c)
-					call = append(call, c)
-				}
-				w.honest(call...)
-			}
-		},
-	},
-	{
-		"trials",
-		"trials in other slots are charged if they and every Take allow, and not otherwise",
-		each(every, func(w *world, l algorithms.Limit) {
-			good := w.allow(
-				w.at(0, l, 3), as(algorithms.Trial, w.at(1, l, 3)),
-				w.at(2, l, 3), as(algorithms.TrialInstead, w.at(3, l, 3)))
-			for i, c := range good {
-				if d := c.Decision; !d.Allowed || d.Remaining != 7 {
-					w.errorf("%v: check %d: got %s, want 7 remaining", l, i, show(d))
-				}
-				w.remaining(c, 7)
-			}
-			w = w.fresh()
-			bad := w.allow(
-				w.at(0, l, 3), as(algorithms.Trial, w.at(1, l, 3)),
-				w.at(2, l, 11), as(algorithms.TrialInstead, w.at(3, l, 3)))
-			for i, want := range []int64{10, 10, 10, 7} {
-				if got := bad[i].Decision.Remaining; got != want {
-					w.errorf("%v: check %d of a denied call: got %d remaining, want %d", l, i, got, want)
-				}
-				w.remaining(bad[i], want)
-			}
-		}),
-	},
+			w.honest(call...)
+		}
+	}},
 	{
 		// The slots of a call are decided in the order of their first checks, and the second slot has the first check.
-		"pair-in-opposite-order",
 		"the first of a pair is decided before the second, also if an earlier check has the slot of the second",
 		each(every, func(w *world, l algorithms.Limit) {
 			for _, of := range reserving() {
@@ -161,47 +82,35 @@ var slotRules = []rule{
 			}
 		}),
 	},
-	{
-		"pair-wait",
-		"a caller who sleeps exactly RetryAfter of a pair in two slots is admitted at the second try",
-		func(w *world) {
-			r := newSource(w)
-			for range max(5, w.s.traces(w)) {
-				w := w.fresh()
-				share, of := r.anyLimit(), r.limit(pick(r, reserving()...))
-				call := []algorithms.Check{w.at(0, share, 1+r.Int64N(share.Burst())), w.at(1, of, 1+r.Int64N(of.Burst()))}
-				w.one(call[0])
-				w.one(as(algorithms.Force, w.at(1, of, of.Burst()+r.Int64N(of.Burst()))))
-				call[1].Op = pick(r, algorithms.TakeReserved, algorithms.TakeElse)
-				w.honest(call...)
+	{"a caller who sleeps exactly RetryAfter of a pair in two slots is admitted at the second try", func(w *world) {
+		r := newSource(w)
+		for range max(5, w.s.traces(w)) {
+			w := w.fresh()
+			share, of := r.anyLimit(), r.limit(pick(r, reserving()...))
+			call := []algorithms.Check{w.at(0, share, 1+r.Int64N(share.Burst())), w.at(1, of, 1+r.Int64N(of.Burst()))}
+			w.one(call[0])
+			w.one(as(algorithms.Force, w.at(1, of, of.Burst()+r.Int64N(of.Burst()))))
+			call[1].Op = pick(r, algorithms.TakeReserved, algorithms.TakeElse)
+			w.honest(call...)
+		}
+	}},
+	{"settlements of several slots travel in one call", each(every, func(w *world, l algorithms.Limit) {
+		taken := w.allow(w.at(0, l, 3), w.at(1, l, 4), w.at(2, l, 5))
+		calls := w.allow(
+			back(taken[0], 2), back(taken[1], 4),
+			as(algorithms.Force, w.at(2, l, 1)), as(algorithms.Grant, w.at(0, l, 1)))
+		for i, want := range []int64{9, 10, 4, 10} {
+			if got := calls[i].Decision.Remaining; got != want {
+				w.errorf("%v: settlement %d: got %d remaining, want %d", l, i, got, want)
 			}
-		},
-	},
-	{
-		"settlements",
-		"settlements of several slots travel in one call",
-		each(every, func(w *world, l algorithms.Limit) {
-			taken := w.allow(w.at(0, l, 3), w.at(1, l, 4), w.at(2, l, 5))
-			calls := w.allow(
-				back(taken[0], 2), back(taken[1], 4),
-				as(algorithms.Force, w.at(2, l, 1)), as(algorithms.Grant, w.at(0, l, 1)))
-			for i, want := range []int64{9, 10, 4, 10} {
-				if got := calls[i].Decision.Remaining; got != want {
-					w.errorf("%v: settlement %d: got %d remaining, want %d", l, i, got, want)
-				}
-			}
-		}),
-	},
-	{
-		"invalid",
-		"a mistake in one slot charges none of the others",
-		each(every, func(w *world, l algorithms.Limit) {
-			bad := w.at(5, l, -1)
-			w.invalid(w.at(0, l, 1), w.at(1, l, 1), bad)
-			w.full(w.at(0, l, 0))
-			w.full(w.at(1, l, 0))
-		}),
-	},
+		}
+	})},
+	{"a mistake in one slot charges none of the others", each(every, func(w *world, l algorithms.Limit) {
+		bad := w.at(5, l, -1)
+		w.invalid(w.at(0, l, 1), w.at(1, l, 1), bad)
+		w.full(w.at(0, l, 0))
+		w.full(w.at(1, l, 0))
+	})},
 }
 
 // slots has many callers take from pairs of keys in several slots.

@@ -105,7 +105,7 @@ func (h *history) step() time.Duration {
 // question returns a random check, and the take that it returns or renews.
 func (h *history) question() (algorithms.Check, *taken) {
 	l, of := h.ideal.limit, new(taken)
-	c, a := h.on("", l, h.cost(l)), algorithmOf(l)
+	c, a := h.on("", l, pick(h.source, h.cost(l), h.Int64N(8))), algorithmOf(l)
 	if h.IntN(10) == 0 { // the bounds of arithmetic: 2^40 is the largest that a script sees, 2^53 the end of exact doubles
 		c.Cost = pick[int64](h.source, 1<<30, 1<<32+1, 1<<40-1, 1<<40, 1<<40+1, 1<<53, 1<<62, 1<<63-1)
 	}
@@ -113,12 +113,12 @@ func (h *history) question() (algorithms.Check, *taken) {
 	switch h.IntN(16) {
 	case 0:
 		c.Op = algorithms.Force
-	case 1:
-		if a.family != held { // a Grant may free units that have ended
-			c.Op = algorithms.Grant
+	case 1, 2:
+		op := pick(h.source, algorithms.Grant, algorithms.Reset, algorithms.Return, algorithms.Renew)
+		// A Grant may free held units that have ended. Under the real clock the model does not know the order of entries.
+		if !(op == algorithms.Grant && a.family == held || h.s.RealClock) {
+			c.Op = op
 		}
-	case 2:
-		c.Op = pick(h.source, algorithms.Reset, algorithms.Return, algorithms.Renew)
 	case 3, 4, 5, 6, 7:
 		if len(h.taken) == 0 || a.delays { // a queue credits its newest place only
 			break

@@ -1,10 +1,13 @@
-// A language for worked examples: traces of steps, each with the figures and the stored text that it wants.
+// A language for worked examples: traces of steps, each with the figures and the stored text that it wants. The examples
+// of each algorithm, which are in its file, are played alone, with trials beside every Take (which must change nothing),
+// and with every figure probed.
 
 package limitertest
 
 import (
 	"fmt"
 	"strings"
+	"testing"
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
@@ -182,5 +185,18 @@ func (w *world) stores(i int, s step, c algorithms.Check, text *string) {
 			i, s.op, s.cost, s.at, *text, before)
 	case s.texts && *text != want:
 		w.errorf("step %d, %v %d at %d: got %q stored, want %q", i, s.op, s.cost, s.at, *text, want)
+	}
+}
+
+func runVectors(t *testing.T, s Subject) {
+	for _, a := range every() {
+		for i, tr := range a.vectors {
+			for m, mode := range modes {
+				t.Run(fmt.Sprintf("%s %d %s", a.name(), i, m), func(t *testing.T) {
+					t.Parallel()
+					s.world(t, tr.rule).play(tr, mode)
+				})
+			}
+		}
 	}
 }

@@ -29,95 +29,71 @@ func oddities() []string {
 }
 
 var keyRules = []rule{
-	{
-		// The text follows a bar, the principal, or stands between two bars.
-		"odd-keys",
-		"odd keys all work, and are pairwise distinct, also as a first, middle or last part",
-		func(w *world) {
-			odd := oddities()
-			for _, form := range []func(string) string{
-				func(o string) string { return w.principal + "|" + o },
-				func(o string) string { return w.principal + o },
-				func(o string) string { return w.principal + "|" + o + "|z" },
-			} {
-				w.distinct(odd, form)
-				w.principal += "-"
+	// The text follows a bar, the principal, or stands between two bars.
+	{"odd keys all work, and are pairwise distinct, also as a first, middle or last part", func(w *world) {
+		odd := oddities()
+		for _, form := range []func(string) string{
+			func(o string) string { return w.principal + "|" + o },
+			func(o string) string { return w.principal + o },
+			func(o string) string { return w.principal + "|" + o + "|z" },
+		} {
+			w.distinct(odd, form)
+			w.principal += "-"
+		}
+	}},
+	{"an odd first part is counted apart from every other, too", func(w *world) {
+		l := anyTen()
+		own := w.principal
+		// The empty key is invalid. The others are not this world's alone, so they are reset first.
+		keys := oddities()[1:]
+		for _, k := range keys {
+			w.one(algorithms.Check{Policy: policy, Key: k, Limit: l, Op: algorithms.Reset})
+		}
+		w.distinct(keys, func(o string) string { return o })
+		w.distinct(oddities(), func(o string) string { return o + "|" + own })
+		w.distinct(keys, func(o string) string { return "|" + o + own })
+	}},
+	{"keys are distinct if the text between bars differs, or the number of bars", func(w *world) {
+		w.distinct([]string{
+			"", "|", "||", "|||", "|a", "a|", "a|b", "a||b", "|a|b", "a|b|", "||a", "a||",
+			"a|b|c", "ab|c", "a|bc", "abc",
+		}, func(o string) string { return w.principal + "|" + o })
+	}},
+	// Long and odd keys are stored as a digest. A client that sends the text of a digest must not reach the key
+	// behind it.
+	{"no key can be made to equal the digest of another", func(w *world) {
+		// The digest of "a b" and of "" in base64url, as it is stored.
+		w.distinct([]string{
+			"a b", "#yGh6CKpdbtIEQyj6aml6uOltw0KR6MIDSujDjm_MbWU",
+			"", "#" + "47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU", "#",
+		}, func(o string) string { return w.principal + "|" + o })
+	}},
+	{"one key under two policies is counted twice", func(w *world) {
+		l := anyTen()
+		names := []string{
+			"a", "A", "aa", "a.b", "a-b", "a_b", "a~b", "a~bb", "b~a", "Z9",
+			strings.Repeat("p", 64), strings.Repeat("p", 63) + "q", strings.Repeat("p", 64) + "~candidate",
+		}
+		for i, name := range names {
+			w.one(algorithms.Check{Policy: name, Key: w.principal, Limit: l, Cost: int64(i % 10)})
+		}
+		for i, name := range names {
+			w.remaining(algorithms.Check{Policy: name, Key: w.principal, Limit: l}, int64(10-i%10))
+		}
+	}},
+	// A call adds up the takes of equal keys, so it must not take different ones for equal.
+	{"keys that differ in one byte are distinct within one call, too", func(w *world) {
+		var call []algorithms.Check
+		for i, l := range limits(every(), 100, time.Minute) {
+			call = append(call, w.on("k", l, int64(i)), w.on("k|", l, int64(i+1)))
+			call = append(call, as(algorithms.Trial, w.on("k", l, int64(i+2))))
+		}
+		for i, c := range w.allow(call...) {
+			if got, want := c.Decision.Remaining, 100-c.Cost; got != want {
+				w.errorf("check %d of %s: got %d remaining, want %d", i, text(call), got, want)
 			}
-		},
-	},
-	{
-		"odd-first-part",
-		"an odd first part is counted apart from every other, too",
-		func(w *world) {
-			l := anyTen()
-			own := w.principal
-			// The empty key is invalid. The others are not this world's alone, so they are reset first.
-			keys := oddities()[1:]
-			for _, k := range keys {
-				w.one(algorithms.Check{Policy: policy, Key: k, Limit: l, Op: algorithms.Reset})
-			}
-			w.distinct(keys, func(o string) string { return o })
-			w.distinct(oddities(), func(o string) string { return o + "|" + own })
-			w.distinct(keys, func(o string) string { return "|" + o + own })
-		},
-	},
-	{
-		"bars",
-		"keys are distinct if the text between bars differs, or the number of bars",
-		func(w *world) {
-			w.distinct([]string{
-				"", "|", "||", "|||", "|a", "a|", "a|b", "a||b", "|a|b", "a|b|", "||a", "a||",
-				"a|b|c", "ab|c", "a|bc", "abc",
-			}, func(o string) string { return w.principal + "|" + o })
-		},
-	},
-	{
-		// Long and odd keys are stored as a digest. A client that sends the text of a digest must not reach the key
-		// behind it.
-		"digest",
-		"no key can be made to equal the digest of another",
-		func(w *world) {
-			// The digest of "a b" and of "" in base64url, as it is stored.
-			w.distinct([]string{
-				"a b", "#yGh6CKpdbtIEQyj6aml6uOltw0KR6MIDSujDjm_MbWU",
-				"", "#" + "47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU", "#",
-			}, func(o string) string { return w.principal + "|" + o })
-		},
-	},
-	{
-		"policies",
-		"one key under two policies is counted twice",
-		func(w *world) {
-			l := anyTen()
-			names := []string{
-				"a", "A", "aa", "a.b", "a-b", "a_b", "a~b", "a~bb", "b~a", "Z9",
-				strings.Repeat("p", 64), strings.Repeat("p", 63) + "q", strings.Repeat("p", 64) + "~candidate",
-			}
-			for i, name := range names {
-				w.one(algorithms.Check{Policy: name, Key: w.principal, Limit: l, Cost: int64(i % 10)})
-			}
-			for i, name := range names {
-				w.remaining(algorithms.Check{Policy: name, Key: w.principal, Limit: l}, int64(10-i%10))
-			}
-		},
-	},
-	{
-		// A call adds up the takes of equal keys, so it must not take different ones for equal.
-		"one-call",
-		"keys that differ in one byte are distinct within one call, too",
-		func(w *world) {
-			var call []algorithms.Check
-			for i, l := range limits(every(), 100, time.Minute) {
-				call = append(call, w.on("k", l, int64(i)), w.on("k|", l, int64(i+1)))
-				call = append(call, as(algorithms.Trial, w.on("k", l, int64(i+2))))
-			}
-			for i, c := range w.allow(call...) {
-				if got, want := c.Decision.Remaining, 100-c.Cost; got != want {
-					w.errorf("check %d of %s: got %d remaining, want %d", i, text(call), got, want)
-				}
-			}
-		},
-	},
+		}
+	}},
 }
 
 // distinct takes another cost from each key, and wants each to remember its own.

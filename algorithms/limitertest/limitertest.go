@@ -120,7 +120,6 @@ func Run(t *testing.T, s Subject) {
 		{"Pairs", runPairs},
 		{"Calls", runCalls},
 		{"Honesty", runHonesty},
-		{"Settlements", runSettlements},
 		{"Returns", runReturns},
 		{"Invalid", runInvalid},
 		{"Extremes", runExtremes},
@@ -150,7 +149,6 @@ func Run(t *testing.T, s Subject) {
 
 // A rule is one thing that must hold, in words, and its check.
 type rule struct {
-	name string
 	rule string
 	run  func(w *world)
 }
@@ -158,7 +156,7 @@ type rule struct {
 // run checks every rule in a world of its own.
 func (s Subject) run(t *testing.T, rules []rule) {
 	for _, r := range rules {
-		t.Run(r.name, func(t *testing.T) {
+		t.Run(r.rule, func(t *testing.T) {
 			t.Parallel()
 			r.run(s.world(t, r.rule))
 		})
@@ -177,7 +175,6 @@ func each(of func() []algorithm, run func(w *world, l algorithms.Limit)) func(w 
 // An eachRule holds for every algorithm. Its limit is ten per minute, or ten per day if the windows are days, so it
 // states times in the limit's windows.
 type eachRule struct {
-	name string
 	rule string
 	run  func(w *world, limit algorithms.Limit)
 }
@@ -185,7 +182,7 @@ type eachRule struct {
 // runEach checks every rule for every algorithm.
 func (s Subject) runEach(t *testing.T, rules []eachRule) {
 	for _, r := range rules {
-		t.Run(r.name, func(t *testing.T) {
+		t.Run(r.rule, func(t *testing.T) {
 			t.Parallel()
 			for _, a := range every() {
 				t.Run(a.name(), func(t *testing.T) { r.run(s.world(t, r.rule), a.ten()) })

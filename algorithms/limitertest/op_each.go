@@ -1,4 +1,4 @@
-// What each op does, one rule per line of the documented table of ops.
+// Ops beyond their definitions: settlements in order, under other limits and after steps of the clock, and mixtures.
 
 package limitertest
 
@@ -10,52 +10,45 @@ import (
 )
 
 func runOps(t *testing.T, s Subject) {
+	s.runEach(t, settlementRules)
 	s.runEach(t, opRules)
 	s.run(t, mixRules)
 }
 
 var opRules = []eachRule{
-	{
-		"reset",
-		"a Reset forgets the key, whatever its cost says",
-		func(w *world, l algorithms.Limit) {
-			for _, cost := range []int64{0, 1, 1 << 40} {
-				w.one(as(algorithms.Force, w.on("", l, 15)))
-				c := as(algorithms.Reset, w.on("", l, cost))
-				d := w.one(c)
-				if want := (algorithms.Decision{Allowed: true, Source: w.s.Source, Remaining: 10}); d != want {
-					w.errorf("cost %d: got %s, want %s", cost, show(d), show(want))
-				}
-				w.full(c)
-				w.empty(c)
+	{"a Reset forgets the key, whatever its cost says", func(w *world, l algorithms.Limit) {
+		for _, cost := range []int64{0, 1, 1 << 40} {
+			w.one(as(algorithms.Force, w.on("", l, 15)))
+			c := as(algorithms.Reset, w.on("", l, cost))
+			d := w.one(c)
+			if want := (algorithms.Decision{Allowed: true, Source: w.s.Source, Remaining: 10}); d != want {
+				w.errorf("cost %d: got %s, want %s", cost, show(d), show(want))
 			}
-		},
-	},
-	{
-		// The figures are 10 - 3 - 4, plus 1, then 8 on the other key, all after the Reset, minus 5, plus 2, and all
-		// again.
-		"settlements-in-order",
-		"settlements are applied one by one, in order",
-		func(w *world, l algorithms.Limit) {
-			c := w.on("", l, 3)
-			c.Decision = w.one(c)
-			calls := w.allow(
-				as(algorithms.Force, w.on("", l, 4)),
-				as(algorithms.Grant, w.on("", l, 1)),
-				as(algorithms.Force, w.on("other", l, 2)),
-				as(algorithms.Reset, w.on("", l, 0)),
-				as(algorithms.Force, w.on("", l, 5)),
-				as(algorithms.Grant, w.on("", l, 2)),
-				as(algorithms.Grant, w.on("other", l, 9)))
-			for i, want := range []int64{3, 4, 8, 10, 5, 7, 10} {
-				if got := calls[i].Decision; !got.Allowed || got.Remaining != want {
-					w.errorf("check %d of %s: got %s, want %d remaining", i, text(calls), show(got), want)
-				}
+			w.full(c)
+			w.empty(c)
+		}
+	}},
+	// The figures are 10 - 3 - 4, plus 1, then 8 on the other key, all after the Reset, minus 5, plus 2, and all
+	// again.
+	{"settlements are applied one by one, in order", func(w *world, l algorithms.Limit) {
+		c := w.on("", l, 3)
+		c.Decision = w.one(c)
+		calls := w.allow(
+			as(algorithms.Force, w.on("", l, 4)),
+			as(algorithms.Grant, w.on("", l, 1)),
+			as(algorithms.Force, w.on("other", l, 2)),
+			as(algorithms.Reset, w.on("", l, 0)),
+			as(algorithms.Force, w.on("", l, 5)),
+			as(algorithms.Grant, w.on("", l, 2)),
+			as(algorithms.Grant, w.on("other", l, 9)))
+		for i, want := range []int64{3, 4, 8, 10, 5, 7, 10} {
+			if got := calls[i].Decision; !got.Allowed || got.Remaining != want {
+				w.errorf("check %d of %s: got %s, want %d remaining", i, text(calls), show(got), want)
 			}
-			w.remaining(c, 7)
-			w.full(w.on("other", l, 0))
-		},
-	},
+		}
+		w.remaining(c, 7)
+		w.full(w.on("other", l, 0))
+	}},
 }
 
 // empty wants no key in the store, if it can be seen.
@@ -76,69 +69,118 @@ var settlements = []algorithms.Op{
 }
 
 var mixRules = []rule{
-	{
-		// A denied Take would leave it open whether the settlements beside it count.
-		"mixture",
-		"a call of takes and settlements is an error, and charges nothing",
-		func(w *world) {
-			l := anyTen()
-			held := w.on("held", l, 4)
-			w.one(held)
-			for _, take := range takes {
-				for _, settlement := range settlements {
-					a := as(take, w.on("a", l, 1))
-					b := as(settlement, w.on("held", l, 2))
-					first := w.on("b", l, 1)
-					w.invalid(first, a, b)
-					w.invalid(b, first, a)
-					w.invalid(b, as(algorithms.Force, w.on("b", l, 1)), a)
-					w.full(a)
-					w.full(first)
-					w.remaining(held, 6)
-				}
+	// A denied Take would leave it open whether the settlements beside it count.
+	{"a call of takes and settlements is an error, and charges nothing", func(w *world) {
+		l := anyTen()
+		held := w.on("held", l, 4)
+		w.one(held)
+		for _, take := range takes {
+			for _, settlement := range settlements {
+				a := as(take, w.on("a", l, 1))
+				b := as(settlement, w.on("held", l, 2))
+				first := w.on("b", l, 1)
+				w.invalid(first, a, b)
+				w.invalid(b, first, a)
+				w.invalid(b, as(algorithms.Force, w.on("b", l, 1)), a)
+				w.full(a)
+				w.full(first)
+				w.remaining(held, 6)
 			}
-		},
-	},
-	{
-		"empty-call",
-		"a call without checks is valid",
-		func(w *world) {
-			if err := w.limiter.Allow(w.Context(), nil); err != nil {
-				w.errorf("got error %v, want none", err)
+		}
+	}},
+	{"a call without checks is valid", func(w *world) {
+		if err := w.limiter.Allow(w.Context(), nil); err != nil {
+			w.errorf("got error %v, want none", err)
+		}
+	}},
+	{"a limiter leaves the question of a check unchanged", func(w *world) {
+		l := anyTen()
+		want := []algorithms.Check{w.on("a", l, 1), as(algorithms.Trial, w.on("b", l, 11)), w.on("c", l, 10)}
+		got := w.allow(append([]algorithms.Check(nil), want...)...)
+		for i := range got {
+			got[i].Decision = algorithms.Decision{}
+			if got[i] != want[i] {
+				w.errorf("check %d: got %+v, want %+v", i, got[i], want[i])
 			}
-		},
-	},
-	{
-		"answers-in-place",
-		"a limiter leaves the question of a check unchanged",
-		func(w *world) {
-			l := anyTen()
-			want := []algorithms.Check{w.on("a", l, 1), as(algorithms.Trial, w.on("b", l, 11)), w.on("c", l, 10)}
-			got := w.allow(append([]algorithms.Check(nil), want...)...)
-			for i := range got {
-				got[i].Decision = algorithms.Decision{}
-				if got[i] != want[i] {
-					w.errorf("check %d: got %+v, want %+v", i, got[i], want[i])
-				}
+		}
+	}},
+	// Callers reuse checks, so a Decision may still hold an earlier answer.
+	{"the answer replaces all of an earlier Decision", each(every, func(w *world, l algorithms.Limit) {
+		c := w.on("", l, 1)
+		stale := algorithms.Decision{
+			Allowed: true, Remaining: 99, RetryAfter: time.Hour, ResetAfter: time.Hour, UnitAfter: time.Hour,
+			Delay: time.Hour, Receipt: w.take(l, 1).Receipt,
+		}
+		c.Cost, c.Decision = 11, stale
+		got := w.one(c)
+		c.Decision = algorithms.Decision{}
+		if want := w.one(c); got != want {
+			w.errorf("%v: got %s, want %s", l, show(got), show(want))
+		}
+	})},
+}
+
+var settlementRules = []eachRule{
+	// Of 100 units 20 are kept, so 10 of 30 remain.
+	{"units beyond one burst of debt are dropped, and do not come back under a raised limit", func(w *world, l algorithms.Limit) {
+		w.one(as(algorithms.Force, w.on("", l, 100)))
+		w.remaining(w.on("", algorithmOf(l).of(30, time.Minute), 0), 10)
+	}},
+	// The clock steps back by a window, far beyond the tolerance. Without a repair the key would be exhausted for
+	// more than a window.
+	{"settlements repair a state from the future, too", func(w *world, l algorithms.Limit) {
+		w.take(l, 10)
+		w.sleep(-l.Window())
+		d := w.one(as(algorithms.Grant, w.on("", l, 1)))
+		if d.Remaining != 1 || d.ResetAfter > 2*l.Window() {
+			w.errorf("got %s, want 1 remaining", show(d))
+		}
+		w.honest(w.on("", l, 5))
+	}},
+	// After three windows the Grant finds a state in which nothing counts. If it left that state, a step back of
+	// the clock would make its units count again.
+	{"a Grant also writes when all units have drained, so a step back of the clock revives none", func(w *world, l algorithms.Limit) {
+		w.take(l, 5)
+		w.sleep(3 * l.Window())
+		c := as(algorithms.Grant, w.on("", l, 5))
+		w.one(c)
+		w.empty(c)
+		w.to(0)
+		w.sleep(-l.Window())
+		w.full(c)
+	}},
+	// Ten of 40 units come back under a limit of another rate, burst or window. The limit of the takes shows them.
+	{"a Grant credits its units, whatever limit it names", func(w *world, l algorithms.Limit) {
+		a := algorithmOf(l)
+		for _, window := range []time.Duration{
+			l.Window() / 1000, l.Window() / 100, l.Window() / 10, l.Window() * 10, l.Window() * 100, l.Window() * 1000,
+		} {
+			for _, requests := range []int64{3, 40, 400} {
+				w := w.fresh()
+				whole := a.of(40, l.Window())
+				w.take(whole, 20)
+				w.sleep(l.Window() / 100)
+				w.take(whole, 20)
+				w.sleep(l.Window() / 100)
+				before := w.peek(w.on("", whole, 0)).Remaining
+				w.one(as(algorithms.Grant, w.on("", a.of(requests, min(window, 400*24*time.Hour)), 10)))
+				w.remaining(w.on("", whole, 0), before+10)
 			}
-		},
-	},
-	{
-		// Callers reuse checks, so a Decision may still hold an earlier answer.
-		"stale-decision",
-		"the answer replaces all of an earlier Decision",
-		each(every, func(w *world, l algorithms.Limit) {
-			c := w.on("", l, 1)
-			stale := algorithms.Decision{
-				Allowed: true, Remaining: 99, RetryAfter: time.Hour, ResetAfter: time.Hour, UnitAfter: time.Hour,
-				Delay: time.Hour, Receipt: w.take(l, 1).Receipt,
+		}
+	}},
+	{"a Grant leaves the key's expiry alone", func(w *world, l algorithms.Limit) {
+		if w.s.Store == nil {
+			return
+		}
+		a := algorithmOf(l)
+		for _, window := range []time.Duration{time.Second, time.Hour, 400 * 24 * time.Hour} {
+			w := w.fresh()
+			c := w.allow(w.on("", a.of(40, time.Hour), 20))[0]
+			before := w.s.Store.TTL(w, c)
+			w.one(as(algorithms.Grant, w.on("", a.of(40, window), 10)))
+			if after := w.s.Store.TTL(w, c); after > before || after < before-time.Minute {
+				w.errorf("%v: got a key that lives for %v, and for %v before", window, after, before)
 			}
-			c.Cost, c.Decision = 11, stale
-			got := w.one(c)
-			c.Decision = algorithms.Decision{}
-			if want := w.one(c); got != want {
-				w.errorf("%v: got %s, want %s", l, show(got), show(want))
-			}
-		}),
-	},
+		}
+	}},
 }

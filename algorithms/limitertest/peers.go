@@ -21,7 +21,7 @@
 //	httprate-redis: two limiters share one counter                                                Keys
 //	httprate, throttled, tollbooth: paths are cleaned, so keys that differ are joined             Keys
 //
-// The others have rules of their own here. The name of each rule names the limiter, in the version that was current
+// The others have rules of their own here. A comment names the limiter of each, in the version that was current
 // when the rule was written.
 
 package limitertest
@@ -36,58 +36,49 @@ import (
 func runPeers(t *testing.T, s Subject) { s.run(t, peerRules) }
 
 var peerRules = []rule{
-	{
-		// The script stored the time of each caller. Two callers whose clocks differed by 100 ms moved the time ahead
-		// in turns, and each step refilled the bucket: 109 of 200 requests passed at a burst of 10.
-		"Traefik: a late caller writes the time back",
-		"two callers whose clocks differ by 100 ms get no more than one",
-		each(every, func(w *world, l algorithms.Limit) {
-			fast, admitted := algorithmOf(l).of(10, time.Second), 0
-			for i := range 100 {
-				w.to(int64(i%2) * 100_000)
-				if w.take(fast, 1).Allowed {
-					admitted++
-				}
+	// Traefik: a late caller writes the time back.
+	// The script stored the time of each caller. Two callers whose clocks differed by 100 ms moved the time ahead
+	// in turns, and each step refilled the bucket: 109 of 200 requests passed at a burst of 10.
+	{"two callers whose clocks differ by 100 ms get no more than one", each(every, func(w *world, l algorithms.Limit) {
+		fast, admitted := algorithmOf(l).of(10, time.Second), 0
+		for i := range 100 {
+			w.to(int64(i%2) * 100_000)
+			if w.take(fast, 1).Allowed {
+				admitted++
 			}
-			if admitted > 11 { // one refills in 100 ms
-				w.errorf("%v: got %d of 100 admitted, want at most 11", fast, admitted)
+		}
+		if admitted > 11 { // one refills in 100 ms
+			w.errorf("%v: got %d of 100 admitted, want at most 11", fast, admitted)
+		}
+	})},
+	// upstash, rate-limiter-flexible: remembered denials.
+	// A remembered denial was repeated to requests that would have fit, and survived a reset.
+	{"a denial says nothing of smaller costs, nor after a Reset, a Grant or a raise", each(every, func(w *world, l algorithms.Limit) {
+		w.take(l, 8)
+		w.take(l, 5)
+		w.verdicts(w.allow(w.on("", l, 2)), true)
+		w.verdicts(w.allow(w.on("", l, 1)), false)
+		w.verdicts(w.allow(w.on("", algorithmOf(l).of(11, time.Minute), 1)), true)
+		w.verdicts(w.allow(w.on("", l, 1)), false)
+		w.one(as(algorithms.Grant, w.on("", l, 3)))
+		w.verdicts(w.allow(w.on("", l, 2)), true)
+		w.verdicts(w.allow(w.on("", l, 1)), false)
+		w.one(as(algorithms.Reset, w.on("", l, 0)))
+		w.verdicts(w.allow(w.on("", l, 10)), true)
+	})},
+	// rueidislimiter, upstash: keys that mean something to the store.
+	// Braces in a key changed its slot in the middle of a script, and a reset of the key * reset all keys.
+	{"a Reset forgets its own key only, whatever letters it has", each(every, func(w *world, l algorithms.Limit) {
+		keys := []string{"a", "*", "?", "{a}", "}", "a|b", "a:b", "[ab]", "a|*"}
+		for i, k := range keys {
+			w.one(w.on(k, l, int64(i+1)))
+		}
+		w.one(as(algorithms.Reset, w.on("*", l, 0)))
+		for i, k := range keys {
+			if k != "*" {
+				w.remaining(w.on(k, l, 0), int64(10-i-1))
 			}
-		}),
-	},
-	{
-		// A remembered denial was repeated to requests that would have fit, and survived a reset.
-		"upstash, rate-limiter-flexible: remembered denials",
-		"a denial says nothing of smaller costs, nor after a Reset, a Grant or a raise",
-		each(every, func(w *world, l algorithms.Limit) {
-			w.take(l, 8)
-			w.take(l, 5)
-			w.verdicts(w.allow(w.on("", l, 2)), true)
-			w.verdicts(w.allow(w.on("", l, 1)), false)
-			w.verdicts(w.allow(w.on("", algorithmOf(l).of(11, time.Minute), 1)), true)
-			w.verdicts(w.allow(w.on("", l, 1)), false)
-			w.one(as(algorithms.Grant, w.on("", l, 3)))
-			w.verdicts(w.allow(w.on("", l, 2)), true)
-			w.verdicts(w.allow(w.on("", l, 1)), false)
-			w.one(as(algorithms.Reset, w.on("", l, 0)))
-			w.verdicts(w.allow(w.on("", l, 10)), true)
-		}),
-	},
-	{
-		// Braces in a key changed its slot in the middle of a script, and a reset of the key * reset all keys.
-		"rueidislimiter, upstash: keys that mean something to the store",
-		"a Reset forgets its own key only, whatever letters it has",
-		each(every, func(w *world, l algorithms.Limit) {
-			keys := []string{"a", "*", "?", "{a}", "}", "a|b", "a:b", "[ab]", "a|*"}
-			for i, k := range keys {
-				w.one(w.on(k, l, int64(i+1)))
-			}
-			w.one(as(algorithms.Reset, w.on("*", l, 0)))
-			for i, k := range keys {
-				if k != "*" {
-					w.remaining(w.on(k, l, 0), int64(10-i-1))
-				}
-			}
-			w.full(w.on("*", l, 0))
-		}),
-	},
+		}
+		w.full(w.on("*", l, 0))
+	})},
 }

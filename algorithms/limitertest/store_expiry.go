@@ -66,155 +66,123 @@ func (w *world) expires(
 
 // storeRules hold for every algorithm under an injected clock, so times to live have a least value.
 var storeRules = []eachRule{
-	{
-		// The limits and ops are random. Grants shorten a state, which must not shorten the life of the rest.
-		"ttl",
-		"every key that is written expires, when it is full and not before",
-		func(w *world, ten algorithms.Limit) {
-			r := newSource(w)
-			for range max(2, w.s.traces(w)/5) {
-				w := w.fresh()
-				l := r.limit(algorithmOf(ten))
-				var earlier []algorithms.Decision
-				for range 8 {
-					c := w.on("", l, 1+r.Int64N(l.Burst()))
-					c.Op = pick(r, algorithms.Take, algorithms.Take, algorithms.Take,
-						algorithms.Force, algorithms.Grant, algorithms.Reset)
-					d := w.one(c)
-					if d.Allowed {
-						w.expires(c, d, injected, earlier...)
-					}
-					earlier = append(earlier, d)
-					w.move(max(0, r.pause(l)))
+	// The limits and ops are random. Grants shorten a state, which must not shorten the life of the rest.
+	{"every key that is written expires, when it is full and not before", func(w *world, ten algorithms.Limit) {
+		r := newSource(w)
+		for range max(2, w.s.traces(w)/5) {
+			w := w.fresh()
+			l := r.limit(algorithmOf(ten))
+			var earlier []algorithms.Decision
+			for range 8 {
+				c := w.on("", l, 1+r.Int64N(l.Burst()))
+				c.Op = pick(r, algorithms.Take, algorithms.Take, algorithms.Take,
+					algorithms.Force, algorithms.Grant, algorithms.Reset)
+				d := w.one(c)
+				if d.Allowed {
+					w.expires(c, d, injected, earlier...)
 				}
+				earlier = append(earlier, d)
+				w.move(max(0, r.pause(l)))
 			}
-		},
-	},
-	{
-		// An attacker with random keys must not fill the store.
-		"no-key-for-a-denial",
-		"a denial, a peek or a Grant makes no key",
-		func(w *world, l algorithms.Limit) {
-			for _, c := range []algorithms.Check{
-				w.on("", l, 11), w.on("", l, 0),
-				as(algorithms.Grant, w.on("", l, 3)), as(algorithms.Return, w.on("", l, 3)),
-				as(algorithms.Reset, w.on("", l, 0)),
-			} {
-				w.one(c)
-				w.empty(w.on("", l, 0))
-			}
-			w.allow(w.on("", l, 3), w.never())
-			w.empty(w.on("", l, 0))
-		},
-	},
-	{
-		// Denials are the bulk of the traffic in an attack. They must cost no replication and no disk.
-		"denial-writes-nothing",
-		"a denial changes neither the state nor how long it lives",
-		func(w *world, l algorithms.Limit) {
-			c := w.on("", l, 10)
+		}
+	}},
+	// An attacker with random keys must not fill the store.
+	{"a denial, a peek or a Grant makes no key", func(w *world, l algorithms.Limit) {
+		for _, c := range []algorithms.Check{
+			w.on("", l, 11), w.on("", l, 0),
+			as(algorithms.Grant, w.on("", l, 3)), as(algorithms.Return, w.on("", l, 3)),
+			as(algorithms.Reset, w.on("", l, 0)),
+		} {
 			w.one(c)
-			text, ttl := w.s.Store.Stored(w, c), w.s.Store.TTL(w, c)
-			w.sleep(7 * time.Second)
-			for range 5 {
-				w.one(c)
-			}
-			if got := w.s.Store.Stored(w, c); got != text {
-				w.errorf("got %q stored, want %q", got, text)
-			}
-			if got := w.s.Store.TTL(w, c); got > ttl {
-				w.errorf("got a key that lives for %v, want no more than %v", got, ttl)
-			}
-		},
-	},
-	{
-		// The call ends with the faster limit, and with the slower one.
-		"several-limits",
-		"a key that several limits of one call charge lives for the slowest",
-		func(w *world, l algorithms.Limit) {
-			slow := algorithmOf(l).of(10, 3*time.Hour)
-			for range 5 {
-				for _, limits := range [][]algorithms.Limit{{slow, l}, {l, slow}, {l, slow, l}} {
-					w := w.fresh()
-					var call []algorithms.Check
-					for _, limit := range limits {
-						call = append(call, w.on("", limit, 1))
-					}
-					call = w.allow(call...)
-					check := call[slices.Index(limits, slow)]
-					check.Op = algorithms.Force // other charges keep the key longer
-					w.expires(check, w.one(w.on("", slow, 0)), injected)
+			w.empty(w.on("", l, 0))
+		}
+		w.allow(w.on("", l, 3), w.never())
+		w.empty(w.on("", l, 0))
+	}},
+	// Denials are the bulk of the traffic in an attack. They must cost no replication and no disk.
+	{"a denial changes neither the state nor how long it lives", func(w *world, l algorithms.Limit) {
+		c := w.on("", l, 10)
+		w.one(c)
+		text, ttl := w.s.Store.Stored(w, c), w.s.Store.TTL(w, c)
+		w.sleep(7 * time.Second)
+		for range 5 {
+			w.one(c)
+		}
+		if got := w.s.Store.Stored(w, c); got != text {
+			w.errorf("got %q stored, want %q", got, text)
+		}
+		if got := w.s.Store.TTL(w, c); got > ttl {
+			w.errorf("got a key that lives for %v, want no more than %v", got, ttl)
+		}
+	}},
+	// The call ends with the faster limit, and with the slower one.
+	{"a key that several limits of one call charge lives for the slowest", func(w *world, l algorithms.Limit) {
+		slow := algorithmOf(l).of(10, 3*time.Hour)
+		for range 5 {
+			for _, limits := range [][]algorithms.Limit{{slow, l}, {l, slow}, {l, slow, l}} {
+				w := w.fresh()
+				var call []algorithms.Check
+				for _, limit := range limits {
+					call = append(call, w.on("", limit, 1))
 				}
+				call = w.allow(call...)
+				check := call[slices.Index(limits, slow)]
+				check.Op = algorithms.Force // other charges keep the key longer
+				w.expires(check, w.one(w.on("", slow, 0)), injected)
 			}
-		},
-	},
-	{
-		// A repair moves the state to the present, so the time to live that it had is too short or too long. Under the
-		// limit of a second the key lives for a minute, because the clock is injected.
-		"repair-expires-by-its-own-limit",
-		"a repair under a longer window lets the key live for that window",
-		func(w *world, l algorithms.Limit) {
-			a := algorithmOf(l)
-			w.one(w.on("", a.of(5, time.Second), 5))
-			w.to(-10 * second)
-			c := w.on("", a.of(5, time.Hour), 1)
-			d := w.one(c)
-			if d.Allowed {
-				w.errorf("got %s, want a denial", show(d))
-			}
-			w.expires(c, d, injected, d)
-		},
-	},
+		}
+	}},
+	// A repair moves the state to the present, so the time to live that it had is too short or too long. Under the
+	// limit of a second the key lives for a minute, because the clock is injected.
+	{"a repair under a longer window lets the key live for that window", func(w *world, l algorithms.Limit) {
+		a := algorithmOf(l)
+		w.one(w.on("", a.of(5, time.Second), 5))
+		w.to(-10 * second)
+		c := w.on("", a.of(5, time.Hour), 1)
+		d := w.one(c)
+		if d.Allowed {
+			w.errorf("got %s, want a denial", show(d))
+		}
+		w.expires(c, d, injected, d)
+	}},
 }
 
 var expiryRules = []rule{
-	{
-		"a-hundred-years",
-		"a state that takes longer than a hundred years to fill expires all the same",
-		func(w *world) {
-			l := algorithms.TokenBucket(1, 365*24*time.Hour).WithBurst(1_000_000)
-			c := w.on("", l, 1_000_000)
-			w.expires(c, w.one(c), injected)
-		},
-	},
-	{
-		"renewed",
-		"the key of a renewed unit lives as long as the hold",
-		func(w *world) {
-			c := w.allow(w.on("", the("concurrent").ten(), 1))[0]
-			w.to(50 * second)
-			c.Op, c.Cost = algorithms.Renew, 0
-			w.expires(c, w.one(c), injected)
-		},
-	},
-	{
-		// The store's own clock is in use, so keys do not live for the minute that injected clocks need.
-		"real-time",
-		"with the real clock a key is there until it is full, and gone soon after",
-		func(w *world) {
-			w.limiter = w.s.New(w, nil)
-			for _, a := range every() {
-				for _, l := range []algorithms.Limit{
-					a.of(5, 70*time.Millisecond), a.of(1, 30*time.Second), a.of(7, 30*time.Second),
-					a.of(1, 30*time.Second-µs),
-				} {
-					w := w.fresh()
-					c := w.on("", l, 1)
-					began := time.Now()
-					d := w.one(c)
-					ttl := w.s.Store.TTL(w, c)
-					spent := time.Since(began)
-					if ttl > d.ResetAfter+margin || ttl+spent < d.ResetAfter {
-						w.errorf("%v: got a key that lives for %v after %v, want its ResetAfter, %v",
-							l, ttl, spent, d.ResetAfter)
-					}
-					if l.Window() > time.Second {
-						continue
-					}
-					time.Sleep(d.ResetAfter + margin + 5*time.Millisecond)
-					w.empty(c)
+	{"a state that takes longer than a hundred years to fill expires all the same", func(w *world) {
+		l := algorithms.TokenBucket(1, 365*24*time.Hour).WithBurst(1_000_000)
+		c := w.on("", l, 1_000_000)
+		w.expires(c, w.one(c), injected)
+	}},
+	{"the key of a renewed unit lives as long as the hold", func(w *world) {
+		c := w.allow(w.on("", the("concurrent").ten(), 1))[0]
+		w.to(50 * second)
+		c.Op, c.Cost = algorithms.Renew, 0
+		w.expires(c, w.one(c), injected)
+	}},
+	// The store's own clock is in use, so keys do not live for the minute that injected clocks need.
+	{"with the real clock a key is there until it is full, and gone soon after", func(w *world) {
+		w.limiter = w.s.New(w, nil)
+		for _, a := range every() {
+			for _, l := range []algorithms.Limit{
+				a.of(5, 70*time.Millisecond), a.of(1, 30*time.Second), a.of(7, 30*time.Second),
+				a.of(1, 30*time.Second-µs),
+			} {
+				w := w.fresh()
+				c := w.on("", l, 1)
+				began := time.Now()
+				d := w.one(c)
+				ttl := w.s.Store.TTL(w, c)
+				spent := time.Since(began)
+				if ttl > d.ResetAfter+margin || ttl+spent < d.ResetAfter {
+					w.errorf("%v: got a key that lives for %v after %v, want its ResetAfter, %v",
+						l, ttl, spent, d.ResetAfter)
 				}
+				if l.Window() > time.Second {
+					continue
+				}
+				time.Sleep(d.ResetAfter + margin + 5*time.Millisecond)
+				w.empty(c)
 			}
-		},
-	},
+		}
+	}},
 }
