@@ -58,7 +58,7 @@ test-short: ## run the fast tests only; without redis-server, leave out the test
 	@.ci/short
 
 # Tests of one goroutine, in which the race detector finds nothing. It makes them 3 to 16 times slower.
-SINGLE := Conforms|IsIdeal|AnswersAs|AsModelled|^TestModel$$|Cardinality|Figures|Miniredis
+SINGLE := Conforms|AnswersAs|^TestModel$$|Cardinality|Figures|Miniredis
 
 # Long replays. The same goroutines meet in the short ones.
 REPLAYS := SettledCosts|TiersWithOneLimit|^TestProposal$$|^TestSmallest$$

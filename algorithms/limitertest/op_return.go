@@ -12,7 +12,6 @@ import (
 func runReturns(t *testing.T, s Subject) {
 	s.runEach(t, returnRules)
 	s.run(t, otherReturnRules)
-	runUtility(t, s)
 	for _, burst := range []int64{1, 2, 3, 5, 10, 20} {
 		t.Run("simulated", func(t *testing.T) {
 			t.Parallel()
