@@ -14,7 +14,7 @@ import (
 func runHonesty(t *testing.T, s Subject) {
 	for _, a := range every() {
 		for _, test := range honestyTests {
-			t.Run(a.name()+" "+test.name, func(t *testing.T) {
+			t.Run(a.name()+": "+test.rule, func(t *testing.T) {
 				t.Parallel()
 				r := newSource(t)
 				w := s.world(t, test.rule)
@@ -44,65 +44,49 @@ func runHonesty(t *testing.T, s Subject) {
 }
 
 var honestyTests = []struct {
-	name, rule string
-	run        func(w *world, r source, l algorithms.Limit)
+	rule string
+	run  func(w *world, r source, l algorithms.Limit)
 }{
-	{
-		"RetryAfter",
-		"one µs before RetryAfter the same call is denied, at it allowed",
-		func(w *world, r source, l algorithms.Limit) {
-			w.honest(w.on("", l, r.cost(l)))
-		},
-	},
-	{
-		// ResetAfter and UnitAfter are the RetryAfter of the burst and of one unit, so they are as honest.
-		"figures",
-		"figures are those of the state, as probes of each one find",
-		func(w *world, r source, l algorithms.Limit) {
-			c := w.on("", l, r.cost(l))
-			w.audit(c, w.one(c))
-		},
-	},
-	{
-		// The first try repairs a state from the future, so the second one can rely on the figures of the first.
-		"second-try",
-		"a caller who sleeps RetryAfter is admitted at the second try, also if the clock was set before the first",
-		func(w *world, r source, l algorithms.Limit) {
-			cost := 1 + r.Int64N(l.Burst())
-			w.take(l, cost)
-			const late = 100 * time.Millisecond // the tolerance for late callers
-			w.move(pick(r, -time.Minute, -40*24*time.Hour, -µs, -late, -late-µs, time.Hour))
-			for tries := 1; tries <= 2; tries++ {
-				d := w.take(l, cost)
-				if d.Allowed {
-					return
-				}
-				if tries == 2 {
-					w.errorf("%v: got the second try for %d denied: %s", l, cost, show(d))
-				}
-				if !w.reachable(d.RetryAfter) {
-					return
-				}
-				w.sleep(d.RetryAfter)
+	{"one µs before RetryAfter the same call is denied, at it allowed", func(w *world, r source, l algorithms.Limit) {
+		w.honest(w.on("", l, r.cost(l)))
+	}},
+	// ResetAfter and UnitAfter are the RetryAfter of the burst and of one unit, so they are as honest.
+	{"figures are those of the state, as probes of each one find", func(w *world, r source, l algorithms.Limit) {
+		c := w.on("", l, r.cost(l))
+		w.audit(c, w.one(c))
+	}},
+	// The first try repairs a state from the future, so the second one can rely on the figures of the first.
+	{"a caller who sleeps RetryAfter is admitted at the second try, also if the clock was set before the first", func(w *world, r source, l algorithms.Limit) {
+		cost := 1 + r.Int64N(l.Burst())
+		w.take(l, cost)
+		const late = 100 * time.Millisecond // the tolerance for late callers
+		w.move(pick(r, -time.Minute, -40*24*time.Hour, -µs, -late, -late-µs, time.Hour))
+		for tries := 1; tries <= 2; tries++ {
+			d := w.take(l, cost)
+			if d.Allowed {
+				return
 			}
-		},
-	},
-	{
-		// The units before the take drain until the ResetAfter of the state before it.
-		"Delay",
-		"a leaky bucket delays until the units before the take have drained, and no other algorithm delays",
-		func(w *world, r source, l algorithms.Limit) {
-			before := w.peek(w.on("", l, 0))
-			d := w.take(l, r.cost(l))
-			var want time.Duration
-			if d.Allowed && d.Receipt.Units() > 0 && algorithmOf(l).delays {
-				want = before.ResetAfter
+			if tries == 2 {
+				w.errorf("%v: got the second try for %d denied: %s", l, cost, show(d))
 			}
-			if d.Delay != want {
-				w.errorf("%v: got %s, want a Delay of %s", l, show(d), micros(want))
+			if !w.reachable(d.RetryAfter) {
+				return
 			}
-		},
-	},
+			w.sleep(d.RetryAfter)
+		}
+	}},
+	// The units before the take drain until the ResetAfter of the state before it.
+	{"a leaky bucket delays until the units before the take have drained, and no other algorithm delays", func(w *world, r source, l algorithms.Limit) {
+		before := w.peek(w.on("", l, 0))
+		d := w.take(l, r.cost(l))
+		var want time.Duration
+		if d.Allowed && d.Receipt.Units() > 0 && algorithmOf(l).delays {
+			want = before.ResetAfter
+		}
+		if d.Delay != want {
+			w.errorf("%v: got %s, want a Delay of %s", l, show(d), micros(want))
+		}
+	}},
 }
 
 // honest wants that a call that is denied now is denied until its RetryAfter, and allowed at it.

@@ -14,7 +14,7 @@ import (
 func runLogs(t *testing.T, s Subject) {
 	for _, entries := range []int{64, 65, 129, 200} {
 		for _, r := range longLogRules {
-			t.Run(fmt.Sprintf("%s of %d", r.name, entries), func(t *testing.T) {
+			t.Run(fmt.Sprintf("%d entries: %s", entries, r.rule), func(t *testing.T) {
 				t.Parallel()
 				w := s.world(t, r.rule)
 				for _, part := range []int{1, 2, 63, 64, 65, 127, 128, 129, entries - 1, entries} {
@@ -34,108 +34,84 @@ const (
 
 // A longLogRule is a rule for a log with entries of one unit every 10 ms, and a part of them.
 type longLogRule struct {
-	name, rule string
-	run        func(w *world, entries, part int)
+	rule string
+	run  func(w *world, entries, part int)
 }
 
 var longLogRules = []longLogRule{
-	{
-		// A part of the list is removed at once, so the sum in the header must match the rest.
-		"expiry",
-		"exactly the entries that are a window old are forgotten, however many they are",
-		func(w *world, entries, part int) {
-			c := w.longLog(entries)
-			w.to(int64(part-1)*logStep + logWindow - 1)
-			w.remaining(c, int64(10_000-entries+part-1))
-			w.to(int64(part-1)*logStep + logWindow)
-			w.remaining(c, int64(10_000-entries+part))
-			w.holds(c, logEntries(part, entries))
-		},
-	},
-	{
-		// The limit is as large as the log, so a cost of part waits for the part oldest entries.
-		"wait",
-		"the wait for any cost ends when enough of the oldest entries are a window old",
-		func(w *world, entries, part int) {
-			c := w.longLog(entries)
-			c.Limit = algorithms.SlidingWindowLog(int64(entries), logWindow*µs)
-			d := w.take(c.Limit, int64(part))
-			want := time.Duration(int64(part-entries)*logStep+logWindow) * µs
-			if d.Allowed || d.RetryAfter != want {
-				w.errorf("cost %d: got %s, want RetryAfter %s", part, show(d), micros(want))
-			}
-			w.honest(w.on("", c.Limit, int64(part)))
-		},
-	},
-	{
-		"grant",
-		"a Grant removes units from the newest entries, however many they are",
-		func(w *world, entries, part int) {
-			c := w.longLog(entries)
-			d := w.one(as(algorithms.Grant, w.on("", c.Limit, int64(part))))
-			if d.Remaining != int64(10_000-entries+part) {
-				w.errorf("grant of %d: got %s", part, show(d))
-			}
-			w.holds(c, logEntries(0, entries-part))
-			w.to(logWindow)
-			w.remaining(c, min(10_000, int64(10_000-entries+part+1)))
-		},
-	},
-	{
-		"return",
-		"a returned take leaves the log, wherever in it its entry is",
-		func(w *world, entries, part int) {
-			limit := algorithms.SlidingWindowLog(10_000, logWindow*µs)
-			taken := w.fill(limit, entries)[part-1]
-			if d := w.one(back(taken, 1)); d.Remaining != int64(10_000-entries+1) {
-				w.errorf("return of entry %d: got %s", part, show(d))
-			}
-			w.to(int64(part-1)*logStep + logWindow - 1)
-			w.remaining(taken, int64(10_000-entries+part))
-			w.to(int64(part-1)*logStep + logWindow)
-			w.remaining(taken, int64(10_000-entries+part))
-			w.to(int64(entries-1)*logStep + logWindow)
-			w.full(taken)
-		},
-	},
-	{
-		// Otherwise entries from the future would count until the clock has caught up with them. Entries up to 100 ms
-		// ahead may come from a caller whose clock is ahead, and stay unchanged.
-		"step-back",
-		"after a step back all entries from the future are one entry at the present, with their sum",
-		func(w *world, entries, part int) {
-			c := w.longLog(entries)
-			if part*logStep <= 100_000 {
-				return // within the tolerance
-			}
-			now := int64(entries-1-part) * logStep
-			w.to(now)
-			if d := w.one(c); d.Remaining != int64(10_000-entries) || d.ResetAfter != logWindow*µs {
-				w.errorf("%d entries from the future: got %s, want the same number remaining for a window",
-					part, show(d))
-			}
-			w.holds(c, append(logEntries(0, entries-part), logEntry{now, int64(part)}))
-			w.to(now + logWindow - 1)
-			w.remaining(c, int64(10_000-part-min(1, entries-part))) // one was there already
-			w.to(now + logWindow)
-			w.full(c)
-		},
-	},
-	{
-		// Entries are 10 ms apart. A window of (entries - part) steps reaches back to just behind entry part - 1.
-		"shorter-window",
-		"a shorter window forgets exactly what is older, however many entries that are",
-		func(w *world, entries, part int) {
-			c := w.longLog(entries)
-			window := int64(entries-part) * logStep // entry i is as old at the last one's instant if i <= part - 1
-			if window == 0 {
-				return
-			}
-			c.Limit = algorithms.SlidingWindowLog(10_000, time.Duration(window)*µs)
-			w.remaining(c, int64(10_000-entries+part))
-			w.holds(c, logEntries(part, entries))
-		},
-	},
+	// A part of the list is removed at once, so the sum in the header must match the rest.
+	{"exactly the entries that are a window old are forgotten, however many they are", func(w *world, entries, part int) {
+		c := w.longLog(entries)
+		w.to(int64(part-1)*logStep + logWindow - 1)
+		w.remaining(c, int64(10_000-entries+part-1))
+		w.to(int64(part-1)*logStep + logWindow)
+		w.remaining(c, int64(10_000-entries+part))
+		w.holds(c, logEntries(part, entries))
+	}},
+	// The limit is as large as the log, so a cost of part waits for the part oldest entries.
+	{"the wait for any cost ends when enough of the oldest entries are a window old", func(w *world, entries, part int) {
+		c := w.longLog(entries)
+		c.Limit = algorithms.SlidingWindowLog(int64(entries), logWindow*µs)
+		d := w.take(c.Limit, int64(part))
+		want := time.Duration(int64(part-entries)*logStep+logWindow) * µs
+		if d.Allowed || d.RetryAfter != want {
+			w.errorf("cost %d: got %s, want RetryAfter %s", part, show(d), micros(want))
+		}
+		w.honest(w.on("", c.Limit, int64(part)))
+	}},
+	{"a Grant removes units from the newest entries, however many they are", func(w *world, entries, part int) {
+		c := w.longLog(entries)
+		d := w.one(as(algorithms.Grant, w.on("", c.Limit, int64(part))))
+		if d.Remaining != int64(10_000-entries+part) {
+			w.errorf("grant of %d: got %s", part, show(d))
+		}
+		w.holds(c, logEntries(0, entries-part))
+		w.to(logWindow)
+		w.remaining(c, min(10_000, int64(10_000-entries+part+1)))
+	}},
+	{"a returned take leaves the log, wherever in it its entry is", func(w *world, entries, part int) {
+		limit := algorithms.SlidingWindowLog(10_000, logWindow*µs)
+		taken := w.fill(limit, entries)[part-1]
+		if d := w.one(back(taken, 1)); d.Remaining != int64(10_000-entries+1) {
+			w.errorf("return of entry %d: got %s", part, show(d))
+		}
+		w.to(int64(part-1)*logStep + logWindow - 1)
+		w.remaining(taken, int64(10_000-entries+part))
+		w.to(int64(part-1)*logStep + logWindow)
+		w.remaining(taken, int64(10_000-entries+part))
+		w.to(int64(entries-1)*logStep + logWindow)
+		w.full(taken)
+	}},
+	// Otherwise entries from the future would count until the clock has caught up with them. Entries up to 100 ms
+	// ahead may come from a caller whose clock is ahead, and stay unchanged.
+	{"after a step back all entries from the future are one entry at the present, with their sum", func(w *world, entries, part int) {
+		c := w.longLog(entries)
+		if part*logStep <= 100_000 {
+			return // within the tolerance
+		}
+		now := int64(entries-1-part) * logStep
+		w.to(now)
+		if d := w.one(c); d.Remaining != int64(10_000-entries) || d.ResetAfter != logWindow*µs {
+			w.errorf("%d entries from the future: got %s, want the same number remaining for a window",
+				part, show(d))
+		}
+		w.holds(c, append(logEntries(0, entries-part), logEntry{now, int64(part)}))
+		w.to(now + logWindow - 1)
+		w.remaining(c, int64(10_000-part-min(1, entries-part))) // one was there already
+		w.to(now + logWindow)
+		w.full(c)
+	}},
+	// Entries are 10 ms apart. A window of (entries - part) steps reaches back to just behind entry part - 1.
+	{"a shorter window forgets exactly what is older, however many entries that are", func(w *world, entries, part int) {
+		c := w.longLog(entries)
+		window := int64(entries-part) * logStep // entry i is as old at the last one's instant if i <= part - 1
+		if window == 0 {
+			return
+		}
+		c.Limit = algorithms.SlidingWindowLog(10_000, time.Duration(window)*µs)
+		w.remaining(c, int64(10_000-entries+part))
+		w.holds(c, logEntries(part, entries))
+	}},
 }
 
 // longLog makes a log under 10 000 per minute, and returns a check of cost 0 on it.

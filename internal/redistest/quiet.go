@@ -10,6 +10,13 @@ import (
 // quietClient returns a client that does not retry, and sends as few commands of its own as go-redis allows.
 func (s *Server) quietClient() *redis.Client { return redis.NewClient(s.quiet()) }
 
+// patientClient is quietClient for commands that take their time on a busy machine.
+func (s *Server) patientClient() *redis.Client {
+	o := s.quiet()
+	o.ReadTimeout = deadline
+	return redis.NewClient(o)
+}
+
 func (s *Server) quiet() *redis.Options {
 	return &redis.Options{
 		Addr:                     s.Addr(),

@@ -95,16 +95,11 @@ func (s *Server) isAnsweredBy(p *run) bool {
 	client := s.quietClient()
 	defer client.Close()
 	info, err := client.Info(s.tb.Context(), "server").Result()
+	var refusal redis.Error
 	if err != nil {
-		return isRefusal(err)
+		return errors.As(err, &refusal)
 	}
 	return strings.Contains(info, fmt.Sprintf("process_id:%d\r\n", p.pid()))
-}
-
-// isRefusal reports whether a server replied with err.
-func isRefusal(err error) bool {
-	var refusal redis.Error
-	return errors.As(err, &refusal)
 }
 
 // runUntil launches the process with further arguments, and waits until it is ready. It kills a process that does not
@@ -156,12 +151,9 @@ func awaitReady(p *run, ready func(*run) bool) error {
 // answers reports whether a Redis at addr answers a PING. An error such as NOAUTH or MASTERDOWN is an answer, except
 // LOADING: that server is not up yet.
 func answers(addr string) bool {
-	reply := ping(addr)
-	return reply != "" && !strings.HasPrefix(reply, "-LOADING")
+	line := reply(addr, "PING")
+	return line != "" && !strings.HasPrefix(line, "-LOADING")
 }
-
-// ping returns the first line of the reply to a PING, or "" if there is none.
-func ping(addr string) string { return reply(addr, "PING") }
 
 // reply returns the first line of the reply to a command. It returns "" if there is no reply, and if the reply is neither
 // a status, nor an error, nor a text. It speaks the protocol itself: a client of go-redis sends further commands when it

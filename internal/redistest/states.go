@@ -56,9 +56,7 @@ func (s *Server) RestartLoading() {
 // CONFIG SET while it loads, so FinishLoading restarts it.
 func (s *Server) FinishLoading() {
 	s.tb.Helper()
-	o := s.quiet()
-	o.ReadTimeout = deadline // a busy machine takes its time
-	client := redis.NewClient(o)
+	client := s.patientClient()
 	defer client.Close()
 	if client.ConfigSet(s.tb.Context(), "key-load-delay", "0").Err() != nil {
 		s.Restart()
@@ -102,9 +100,7 @@ func (s *Server) dumpFile() string { return filepath.Join(s.dir, "dump.rdb") }
 // do runs one command, and fails the test if it fails.
 func (s *Server) do(args ...any) {
 	s.tb.Helper()
-	o := s.quiet()
-	o.ReadTimeout = deadline // a busy machine takes its time
-	client := redis.NewClient(o)
+	client := s.patientClient()
 	defer client.Close()
 	if err := client.Do(s.tb.Context(), args...).Err(); err != nil && err != redis.Nil {
 		s.tb.Fatalf("redistest: %v on %s: %v", args[0], s.Addr(), err)
