@@ -15,7 +15,7 @@ import (
 // TestSketch: counts are too high by their errors at most, and no key with more than a 128th is missing.
 func TestSketch(t *testing.T) {
 	draw.Check(t, func(t *testing.T, v *draw.Values) {
-		var tl tally
+		var tl Tally
 		exact := make(map[uint64]uint64)
 		random := rand.New(rand.NewPCG(v.Uint64(), 0))
 		keys, adds := v.Int(1, 2000), v.Int(1, 5000)
@@ -31,7 +31,7 @@ func TestSketch(t *testing.T) {
 			tl.turn(now)
 			tl.sketches[0].add(hash, fmt.Sprint("usr=", hash), now)
 		}
-		top, total := tl.top(time.Second + generation)
+		top, total := tl.Top(time.Second + generation)
 		if total != uint64(adds) {
 			t.Fatalf("got %d adds, want %d", total, adds)
 		}

@@ -32,29 +32,10 @@ type Note struct {
 	LimitOf algorithms.Limit // what Policy.LimitOf returned; zero: nothing
 }
 
-// A Tally counts the occurrences of keys. The zero Tally is empty and ready for use. It is safe for concurrent use.
+// A Tally counts the occurrences of keys, in two generations, so that old occurrences leave it. The zero Tally is empty and
+// ready for use. It is safe for concurrent use.
 type Tally struct {
-	mu    sync.Mutex // guards tally
-	tally tally
-}
-
-// Add counts a key at a time since the caller's epoch. The hash identifies the key. A nil note is an empty one.
-func (t *Tally) Add(hash uint64, key string, note *Note, now time.Duration) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.tally.turn(now)
-	t.tally.add(hash, key, note, now)
-}
-
-// Top returns the remembered keys, those first that certainly occurred most often, and the number of all occurrences.
-func (t *Tally) Top(now time.Duration) (top []Entry, total uint64) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.tally.top(now)
-}
-
-// A tally has two generations of counts, so that old occurrences leave it.
-type tally struct {
+	mu       sync.Mutex // guards the fields below
 	sketches [2]sketch
 	began    time.Duration   // the generation of sketches[0]
 	before   map[uint64]span // of keys that have left the sketches, by their hashes
@@ -69,8 +50,11 @@ const (
 	maxBefore  = 512
 )
 
-// add counts a key in the present generation.
-func (t *tally) add(hash uint64, key string, note *Note, now time.Duration) {
+// Add counts a key at a time since the caller's epoch. The hash identifies the key. A nil note is an empty one.
+func (t *Tally) Add(hash uint64, key string, note *Note, now time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.turn(now)
 	recent, past := &t.sketches[0], &t.sketches[1]
 	e, known := recent.add(hash, key, now)
 	e.annotate(note)
@@ -85,8 +69,8 @@ func (t *tally) add(hash uint64, key string, note *Note, now time.Duration) {
 	}
 }
 
-// leave remembers when the keys of a sketch occurred that is about to be cleared.
-func (t *tally) leave(s *sketch, now time.Duration) {
+// leave remembers when the keys of a sketch occurred that is about to be cleared. It requires mu.
+func (t *Tally) leave(s *sketch, now time.Duration) {
 	maps.DeleteFunc(t.before, func(_ uint64, s span) bool { return now-s.last >= hour })
 	if t.before == nil && len(s.slots) > 0 {
 		t.before = make(map[uint64]span)
@@ -99,8 +83,8 @@ func (t *tally) leave(s *sketch, now time.Duration) {
 	}
 }
 
-// turn begins a new generation if it is time. The sketches keep their memory.
-func (t *tally) turn(now time.Duration) {
+// turn begins a new generation if it is time. The sketches keep their memory. It requires mu.
+func (t *Tally) turn(now time.Duration) {
 	if now-t.began < generation {
 		return
 	}
@@ -114,8 +98,10 @@ func (t *tally) turn(now time.Duration) {
 	t.began = now - now%generation
 }
 
-// top returns all keys that are known, those first that certainly occurred most, and the number of all occurrences.
-func (t *tally) top(now time.Duration) (top []Entry, total uint64) {
+// Top returns the remembered keys, those first that certainly occurred most often, and the number of all occurrences.
+func (t *Tally) Top(now time.Duration) (top []Entry, total uint64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	t.turn(now)
 	recent, past := &t.sketches[0], &t.sketches[1]
 	leastRecent, leastPast := recent.least(), past.least()
