@@ -3,7 +3,6 @@ package otelmetrics
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/otel/attribute"
@@ -83,7 +82,7 @@ func NewClient(provider metric.MeterProvider) (*ClientMetrics, error) {
 	registry := prometheus.NewRegistry()
 	counts, err := prommetrics.NewClient(registry)
 	if err != nil {
-		return nil, fmt.Errorf("ratelimit: client's metrics: %w", err)
+		return nil, err
 	}
 	in, err := newInstruments(provider, registry)
 	if err != nil {
