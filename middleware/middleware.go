@@ -166,20 +166,7 @@ func (m *Middleware) admit(w http.ResponseWriter, r *http.Request) (*verdictCont
 // force is Concurrent, Check charges nothing, and the error wraps algorithms.ErrInvalid.
 //
 // The error is the verdict's Err, or nil if the request passes without a decision.
-func (m *Middleware) Check(r *http.Request) (Verdict, error) { return m.CheckAs(r, "", "") }
-
-// CheckAs is for this module's packages. It is Check of a request whose client is an account, unless id is empty.
-func (m *Middleware) CheckAs(r *http.Request, id, tier string) (Verdict, error) {
-	q := newRequest(m, r, false)
-	if id != "" {
-		q.http.Identify(id, tier)
-	}
-	defer q.decide().free()
-	if q.verdict.Allowed {
-		return q.verdict.clone(), nil // also without a decision
-	}
-	return q.verdict.clone(), q.refusal.err
-}
+func (m *Middleware) Check(r *http.Request) (Verdict, error) { return inside{m}.CheckAs(r, "", "") }
 
 // Deny answers a request that Check refused with the verdict v, as Handler would. Call it before the response begins;
 // in Options.Refused, call [Refuse] instead. It panics if v allows the request, or is not a verdict of m.
@@ -204,22 +191,6 @@ func (q *request) decide() *request {
 	return q
 }
 
-// Look is for this module's packages. It returns the quotas of a request's client, and charges nothing: of the policies that headers describe and whose
-// keys have no route. It writes their fields, unless the verdict refuses the client whatever its quotas are.
-func (m *Middleware) Look(h http.Header, r *http.Request) Verdict {
-	q := newRequest(m, r, true)
-	q.looks = true
-	defer q.decide().free()
-	v := q.verdict
-	if v.denied() && !slices.ContainsFunc(v.Policies, func(p PolicyVerdict) bool { return p.Banned || p.Guessed }) {
-		v.Allowed, v.Status = true, 0 // a quota is used up
-	}
-	if v.Allowed {
-		m.describeLimits(h, v, &q.scratch)
-	}
-	return v.clone()
-}
-
 // clientKey returns the key of policies without one. Only a keyfunc.IP is
 // examined for untrusted proxies, so clientKey returns one for the peer if
 // Options.ClientIP is not set.
@@ -238,9 +209,6 @@ func (m *Middleware) Policies() []Policy { return slices.Clone(m.config.Load().g
 func (m *Middleware) Limiter() (name string, limiter algorithms.Limiter) {
 	return m.limiterName, m.limiter
 }
-
-// Overrides returns Options.Overrides.
-func (m *Middleware) Overrides() Overrides { return m.overrides }
 
 // defaultLimiterName names a limiter by its Stats.
 func defaultLimiterName(l algorithms.Limiter) string {

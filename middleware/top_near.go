@@ -8,30 +8,23 @@ import (
 	"github.com/penstock-go/penstock/algorithms"
 )
 
-// A NearKey is a key of admitted requests that left less than a fifth of its limit; see [PolicyVerdict.Near].
-type NearKey struct {
-	// Key and Plain are as in an [Offender].
-	Key   string
-	Plain string `json:"-"`
-
-	// Admitted counts these requests. It is at most Error too high, 0 while few keys are near.
-	Admitted, Error uint64
-
-	// Last is the last of these requests.
-	Last time.Time
+// A nearKey is a key of admitted requests that left less than a fifth of its limit.
+type nearKey struct {
+	Key      string // as in an [Offender]
+	Admitted uint64 // of these requests, at least
+	Last     time.Time
 }
 
 // TopNear returns up to n keys of a policy whose admitted requests left less than a fifth of the limit most often within
-// the last ten to twenty minutes, the most frequent first, or nil. They are the clients that a lower limit would deny.
-func (m *Middleware) TopNear(policy string, n int) []NearKey {
-	p := m.config.Load().policy(policy)
+// the last ten to twenty minutes, the most frequent first.
+func (i inside) TopNear(policy string, n int) (keys []nearKey) {
+	p := i.m.config.Load().policy(policy)
 	if p == nil {
 		return nil
 	}
-	top, _ := p.near.Top(time.Since(m.made))
-	var keys []NearKey
-	for _, e := range top[:min(max(0, n), len(top))] {
-		keys = append(keys, NearKey{Key: m.show(e.Key), Plain: e.Key, Admitted: e.Count, Error: e.Error, Last: m.made.Add(e.Last)})
+	top, _ := p.near.Top(time.Since(i.m.made))
+	for _, e := range top[:min(n, len(top))] {
+		keys = append(keys, nearKey{i.m.show(e.Key), e.Count - e.Error, i.m.made.Add(e.Last)})
 	}
 	return keys
 }

@@ -51,5 +51,5 @@ func Allow(ctx context.Context, limited *ratelimit.Middleware, c Call) (v rateli
 		name = http.CanonicalHeaderKey(name)
 		r.Header[name] = append(r.Header[name], values...)
 	}
-	return limited.CheckAs(r, c.Identity.ID, c.Identity.Tier)
+	return limited.Inside().CheckAs(r, c.Identity.ID, c.Identity.Tier)
 }

@@ -104,7 +104,7 @@ func (w *watched) partsOf(s Subject) []string {
 
 // routes returns the routes that keys of the policy had.
 func (w *watched) routes() []string {
-	all := w.m.Routes(w.policy.Name)
+	all := w.m.Inside().Routes(w.policy.Name)
 	for _, o := range w.offenders {
 		for part := range strings.SplitSeq(o.Plain, "|") {
 			if kindOf(part) == route && !slices.Contains(all, part) {

@@ -39,8 +39,8 @@ func (c *Console) Near() []Client {
 	var all []Client
 	for w := range c.policies() {
 		for _, m := range c.all {
-			for _, k := range m.TopNear(w.policy.Name, rememberedKeys) {
-				all = w.appendClient(all, Client{Client: k.Key, Admitted: k.Admitted - k.Error, Last: k.Last.UTC()})
+			for _, k := range m.Inside().TopNear(w.policy.Name, rememberedKeys) {
+				all = w.appendClient(all, Client{Client: k.Key, Admitted: k.Admitted, Last: k.Last.UTC()})
 			}
 		}
 	}

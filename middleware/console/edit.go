@@ -31,7 +31,7 @@ func (c *Console) editor(policy string) (editor, error) {
 	} else {
 		return nil, fmt.Errorf("ratelimit: policy %q: %w", policy, ErrNotFound)
 	}
-	edit, ok := m.Overrides().(editor)
+	edit, ok := m.Inside().Overrides().(editor)
 	if !ok {
 		return nil, fmt.Errorf("ratelimit: the overrides of policy %q are %w: set Options.Overrides to a table of package overrides", policy, ErrUneditable)
 	}
@@ -101,7 +101,7 @@ func (c *Console) set(ctx context.Context, s Subject, o ratelimit.Override) erro
 		return fmt.Errorf("ratelimit: the bans of policy %q are %w: a shadow policy denies nothing", s.Policy, ErrUneditable)
 	}
 	if o.Limit != (algorithms.Limit{}) {
-		if err := t.m.Replaceable(s.Policy, o.Limit); err != nil {
+		if err := t.m.Inside().Replaceable(s.Policy, o.Limit); err != nil {
 			return fmt.Errorf("ratelimit: %w of policy %q: %s", overrides.ErrInvalid, s.Policy, strings.ReplaceAll(err.Error(), "\n", "; "))
 		}
 	}

@@ -15,7 +15,7 @@ func (t *target) guessers() int {
 	if !t.apiKeys {
 		return 0
 	}
-	slowed, all := t.m.Guesses(t.key)
+	slowed, all := t.m.Inside().Guesses(t.key)
 	switch {
 	case accountOf(t.key) != "":
 		return all

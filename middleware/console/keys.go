@@ -45,7 +45,7 @@ func newWatched(m *ratelimit.Middleware, p *ratelimit.Policy) *watched {
 	}
 	w.forms, w.apiKeys = w.own, len(info.Challenges) > 0
 	if info.Unknown {
-		w.clientIP, w.forms = m.ClientIP(), append(slices.Clone(w.own), []string{address})
+		w.clientIP, w.forms = m.Inside().ClientIP(), append(slices.Clone(w.own), []string{address})
 	}
 	return w
 }

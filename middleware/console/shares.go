@@ -25,7 +25,7 @@ func (t *target) shares() (all []LimitState) {
 		weights = append(weights, w)
 	}
 	slices.Sort(weights)
-	_, sum := t.m.Tenants(t.policy.Name)
+	_, sum := t.m.Inside().Tenants(t.policy.Name)
 	whole := t.divided(ratelimit.Everyone)
 	if forms := t.constants(); len(forms) > 0 {
 		whole = t.divided(forms[0])

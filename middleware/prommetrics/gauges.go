@@ -74,7 +74,7 @@ func (m *Metrics) collectGauges(ch chan<- prometheus.Metric) {
 			m.putDenials(all, middleware, p.Name)
 			overrides = append(overrides, p.Name)
 		}
-		all.putOverrides(middleware.Overrides(), overrides)
+		all.putOverrides(middleware.Inside().Overrides(), overrides)
 		for _, f := range middleware.Findings() {
 			all.put(sum, foundProblems, 1, f.Code)
 		}
@@ -105,7 +105,7 @@ func (all gauges) putLimits(middleware *ratelimit.Middleware, p *ratelimit.Polic
 		all.put(math.Max, limitUnits, units, p.Name, label)
 		all.put(math.Max, limitWindow, f.Limit.Window().Seconds(), p.Name, label, f.Limit.String(), cmp.Or(string(f.Mode), "on"), strconv.FormatBool(p.Capacity))
 		if tier == "" && p.ShareBy != (keyfunc.Key{}) {
-			tenants, weights := middleware.Tenants(p.Name)
+			tenants, weights := middleware.Inside().Tenants(p.Name)
 			all.put(math.Max, present, float64(tenants), p.Name)
 			all.put(math.Min, shareUnits, units/float64(max(weights, 1)), p.Name)
 		}

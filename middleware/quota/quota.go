@@ -39,7 +39,7 @@ func Handler(all ...*ratelimit.Middleware) http.Handler {
 			Quotas []quota `json:"quotas"`
 		}{[]quota{}}
 		for _, m := range all {
-			v := m.Look(w.Header(), r)
+			v := m.Inside().Look(w.Header(), r)
 			if !v.Allowed {
 				m.Deny(w, r, v)
 				return

@@ -82,8 +82,8 @@ func near(middlewares []*ratelimit.Middleware, console string) []clientView {
 			if p.Shadow {
 				continue
 			}
-			for _, k := range m.TopNear(p.Name, countedKeys) {
-				c.key(p.Name, firstOf(k.Key), 0, k.Admitted-k.Error, k.Last)
+			for _, k := range m.Inside().TopNear(p.Name, countedKeys) {
+				c.key(p.Name, firstOf(k.Key), 0, k.Admitted, k.Last)
 			}
 		}
 	}

@@ -57,7 +57,7 @@ func (p *Page) policy(m *ratelimit.Middleware, policy *ratelimit.Policy, now tim
 
 // sharesOf returns how many tenants share the limit in force, and the share of a weight of 1; 0 and nil without any.
 func sharesOf(m *ratelimit.Middleware, policy *ratelimit.Policy) (tenants int, one *algorithms.Limit) {
-	tenants, weights := m.Tenants(policy.Name)
+	tenants, weights := m.Inside().Tenants(policy.Name)
 	f, found := m.InForce(policy.Name, ratelimit.Everyone, "", algorithms.Limit{})
 	if tenants == 0 || !found {
 		return 0, nil

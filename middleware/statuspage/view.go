@@ -62,7 +62,7 @@ func (p *Page) view(ctx context.Context) *view {
 	v, middlewares := p.survey(time.Since(p.made))
 	for i := range v.Policies {
 		for _, m := range middlewares { // they mostly have one table
-			v.Policies[i].Overrides = max(v.Policies[i].Overrides, countOverrides(m.Overrides(), v.Policies[i].Name))
+			v.Policies[i].Overrides = max(v.Policies[i].Overrides, countOverrides(m.Inside().Overrides(), v.Policies[i].Name))
 		}
 	}
 	v.Clients, v.Near = denied(middlewares, p.console), near(middlewares, p.console)

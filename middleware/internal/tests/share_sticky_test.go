@@ -75,14 +75,14 @@ func TestTenantsOfOtherInstancesLeave(t *testing.T) {
 			ask(other, id)
 		}
 		ask(one, "d")
-		if n, sum := one.Tenants("capacity"); n != 1 || sum != 20 {
+		if n, sum := one.Inside().Tenants("capacity"); n != 1 || sum != 20 {
 			t.Errorf("got %d tenants here of weight %d in all, want 1 of 20", n, sum)
 		}
 		for range 11 {
 			time.Sleep(time.Second)
 			ask(one, "d")
 		}
-		if n, sum := one.Tenants("capacity"); n != 1 || sum != 5 {
+		if n, sum := one.Inside().Tenants("capacity"); n != 1 || sum != 5 {
 			t.Errorf("later: got %d tenants of weight %d, want 1 of 5", n, sum)
 		}
 	})
@@ -107,7 +107,7 @@ func TestTenantsThroughRedis(t *testing.T) {
 					if _, err := m.Check(of([]string{"a", "b"}[i], "two")); err != nil {
 						t.Fatal(err)
 					}
-					if n, sum := m.Tenants("capacity"); n != 1 || sum != 4 {
+					if n, sum := m.Inside().Tenants("capacity"); n != 1 || sum != 4 {
 						missing = fmt.Sprintf("instance %d: got %d tenants of weight %d in all, want 1 of 4", i, n, sum)
 					}
 				}

@@ -179,13 +179,13 @@ func TestUnusedSharesAreBorrowed(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if n, sum := m.Tenants("capacity"); n != 1_000 || sum != 1_000 {
+		if n, sum := m.Inside().Tenants("capacity"); n != 1_000 || sum != 1_000 {
 			t.Errorf("got %d tenants of weight %d, want 1000", n, sum)
 		}
 		time.Sleep(time.Minute)
 		l := tenantLoad{rates: rates(9, 5, 1_000)}
 		l.run(t, time.Minute, m)
-		if n, _ := m.Tenants("capacity"); n != 10 {
+		if n, _ := m.Inside().Tenants("capacity"); n != 10 {
 			t.Errorf("got %d tenants, want 10", n)
 		}
 		asked := 0
