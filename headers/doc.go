@@ -1,17 +1,16 @@
-// Package headers writes the header fields of a rate limiter: the RateLimit fields and Retry-After. It also reads such
-// fields of other servers.
+// Package headers writes the header fields of a rate limiter: the RateLimit fields and Retry-After. It also reads
+// such fields of other servers.
 //
-// A [Quota] is a policy's promise. [Dialect.Write] writes a [Response] with one [State] per policy. "The draft" means
-// version 11 of draft-ietf-httpapi-ratelimit-headers, work in progress. RECIPES.md has a table of what clients read
-// ("Fields for clients").
+// A [Quota] is a policy's promise. [Dialect.Write] writes a [Response] with one [State] per policy. "The draft" is
+// version 11 of draft-ietf-httpapi-ratelimit-headers. "Fields for clients" in RECIPES.md says what clients read.
 //
 // # Meaning of the numbers
 //
 //   - q is the most units that a client can use at once.
-//   - w is the time in seconds in which the rate refills q, rounded up: "q=10;w=10" for a burst of 10 at 60 per minute.
-//   - r is the number of units left. With Options.Ahead of package shared it is an estimate, lowered by what all
-//     instances may admit ahead; near the limit it is exact, because Redis decides.
-//   - t is the time in seconds for which r has to last: r·w <= q·t. So a client that spreads r over t never exceeds the
-//     rate.
+//   - w is the time in seconds in which the rate refills q, rounded up: "q=10;w=10" for a burst of 10 at 60 per
+//     minute.
+//   - r is the number of units left. With Options.Ahead of package shared it is an estimate.
+//   - t is the time in seconds for which r has to last: r·w <= q·t. So a client that spreads r over t never exceeds
+//     the rate.
 //   - In a denial, the largest t equals Retry-After.
 package headers

@@ -8,9 +8,8 @@ import (
 	"github.com/penstock-go/penstock/middleware/internal/wrapped"
 )
 
-// Findings returns the present findings, without data of clients; RUNBOOK.md says what each means. The middleware
-// examines the first 1 000 requests, then one of 64 at least, and logs new findings. A finding ends an hour after its
-// last cause. The findings of Options.Overrides, if it has a method Findings, follow, and are not logged.
+// Findings returns the present findings, without data of clients. RUNBOOK.md says what each means, and when it begins
+// and ends. The findings of Options.Overrides, if it has a method Findings, follow; the middleware logs all others.
 func (m *Middleware) Findings() []algorithms.Finding {
 	var all []algorithms.Finding
 	for _, p := range m.config.Load().policies {

@@ -19,8 +19,7 @@ type Options struct {
 	// ClientIP finds the addresses of clients: a keyfunc.IP or a keyfunc.Peer. The zero Key means the peer. Behind a
 	// proxy, name the proxy here, and give all Middlewares the same Options.
 	//
-	// If it is set, an instance bounds look-ups of API keys. From an address that sends more than 20 unknown keys per
-	// minute, about ten new keys are looked up per second, and others get 429. Keys that were valid from it pass.
+	// It also bounds the look-ups of guessed API keys: see SECURITY.md.
 	ClientIP keyfunc.Key
 
 	// Headers are the fields of responses; 0 means headers.Draft|headers.SeparateFields.
@@ -32,9 +31,8 @@ type Options struct {
 	// Overrides, if not nil, change limits while the service runs. An invalid limit is logged and ignored.
 	Overrides Overrides
 
-	// Refused answers every refused request, whatever its Status and protocol: it writes the verdict's Status and a
-	// body, or calls [Refuse], the default. The limit fields, Retry-After, WWW-Authenticate and Cache-Control: no-store
-	// are set before.
+	// Refused answers every refused request, whatever its protocol: it writes the verdict's Status and a body, or
+	// calls [Refuse], the default. All other fields of a refusal are set before.
 	Refused func(http.ResponseWriter, *http.Request, Verdict)
 
 	// Observers receive every event, in order.

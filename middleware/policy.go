@@ -35,24 +35,23 @@ type Policy struct {
 	// Limit, and is a finding.
 	Tiers map[string]algorithms.Limit
 
-	// ShareBy, if not the zero Key, says who shares the Limit of a Key that many have, such as a keyfunc.Const. It
-	// needs a TokenBucket, a FixedWindow or a calendar's limit. When the limit is not full, all may use it. When it is
-	// full, each tenant still has its share: Limit × weight / sum of the weights of the tenants that are present. A
-	// tenant stays present as long as the burst takes to refill, from 5 s to a minute. In every interval, the limit
-	// admits at most twice its burst, and its rate. A Shadow counts nothing beyond the burst, so it reports too few
-	// denials.
+	// ShareBy, if not the zero Key, says who shares the Limit of a Key that many have, such as a keyfunc.Const. When
+	// the limit is full, each tenant still has its share: Limit × weight / sum of the weights of the tenants that are
+	// present. A tenant stays present as long as the burst takes to refill, from 5 s to a minute.
+	// [algorithms.TakeReserved] says which limits can be shared, and the most that they admit. A Shadow counts
+	// nothing beyond the burst, so it reports too few denials.
 	//
-	// It must be a verified identity, a keyfunc.APIKey or keyfunc.User, perhaps with constants and routes, because a
-	// tenant that invents identities would have a share for each. "Fair shares" in RECIPES.md has more.
+	// It must be a verified identity, a keyfunc.APIKey or keyfunc.User, perhaps with constants and routes. "Fair
+	// shares" in RECIPES.md has more.
 	ShareBy keyfunc.Key
 
 	// Weights are the weights of the tiers of ShareBy's identities, from 1 to 1 000. Other tiers have 1.
 	Weights map[string]int64
 
 	// After, if not empty, names another policy, behind which this one stands, such as credits behind the quota of a
-	// plan. The pair is one decision: this policy is charged only if the other does not fit, and the one that is neither
-	// charged nor denies has OutcomeSpared, and headers do not describe it. Where the other does not apply, this one does
-	// not either; where this one does not apply, the other decides alone. "A soft limit" in RECIPES.md has more.
+	// plan. A request is charged to this policy only if the other does not fit. The one that is neither charged nor
+	// denies has OutcomeSpared and no headers. "A soft limit" in RECIPES.md says what holds where one of the two does
+	// not apply.
 	After string
 
 	// LimitOf, if not nil, returns the limit of a request, e.g. from a customer's row; the zero Limit means none. After
@@ -60,20 +59,19 @@ type Policy struct {
 	// [keyfunc.User].
 	LimitOf func(*http.Request) (algorithms.Limit, error)
 
-	// Cost returns the cost of a request in units of the limit; nil means 1. A cost above the burst is denied for ever,
-	// so clamp numbers that clients send. RECIPES.md reads a cost from the body ("A language-model gateway"). If the cost
-	// is known only later, return an estimate of at least 1, and correct it with [Settle].
+	// Cost returns the cost of a request in units of the limit; nil means 1. A cost above the burst is denied for
+	// ever, so clamp numbers that clients send. If the cost is known only later, return an estimate of at least 1,
+	// and correct it with [Settle].
 	Cost func(*http.Request) int64
 
-	// ChargeIf, if not nil, decides by the status of the response whether a request counts, e.g. failed logins only. It
-	// works with Handler only. The cost is charged when the request begins, and given back soon after its end if the
-	// request does not count. Meanwhile other requests may be denied, and their RetryAfter may be too long. A window
-	// loses what is reserved when it turns; see [Settle]. If ChargeIf panics, the request counts. Requests that this
-	// Middleware refuses do not.
+	// ChargeIf, if not nil, decides by the status of the response whether a request counts, e.g. failed logins only.
+	// It works with Handler only. The cost is charged when the request begins, and given back soon after its end if
+	// the request does not count. Meanwhile other requests may be denied, and their RetryAfter may be too long; for
+	// windows see [Settle]. If ChargeIf panics, the request counts. Requests that this Middleware refuses do not.
 	//
 	// The status is the handler's: 200 if it wrote nothing, 500 after a panic, 499 if the client hung up, 504 after a
-	// timeout, 101 after a hijack. A code of gRPC, gRPC-Web and Connect becomes the status of google.rpc.Code, e.g. 401
-	// for UNAUTHENTICATED, and a missing one 500. gin and echo need a line more; see "Stacks" in RECIPES.md.
+	// timeout, 101 after a hijack. A code of gRPC, gRPC-Web and Connect becomes the status of google.rpc.Code, e.g.
+	// 401 for UNAUTHENTICATED, and a missing one 500. gin and echo need a line more; see "Stacks" in RECIPES.md.
 	ChargeIf func(status int) bool
 
 	// Exact lets the store decide each request: no remembered answer denies it, and none is admitted ahead. A policy with
@@ -102,8 +100,8 @@ type Policy struct {
 	// Shadow counts and reports requests that every other policy admits, and denies none.
 	Shadow bool
 
-	// Candidate is a limit to try beside Limit, in a count of its own; nil means none. [Diverged] reports requests that
-	// it would decide otherwise, and TopDenied(name + "~candidate") the clients that it would deny.
+	// Candidate is a limit to try beside Limit, in a count of its own; nil means none. [Diverged] reports requests
+	// that it would decide otherwise.
 	Candidate *algorithms.Limit
 }
 

@@ -12,20 +12,20 @@ import (
 var ErrNotSettled = settle.ErrNotSettled
 
 // Settle corrects the cost of a request. total is its cost so far, in units of the limits: tokens, bytes, seconds of
-// work. ctx is the request's context, or derived from it. Without names, Settle corrects all policies that have a Cost.
+// work. ctx is the request's context, or derived from it. Without names, Settle corrects all policies that have a
+// Cost.
 //
 // Until the handler returns, any goroutine may call Settle repeatedly, and the largest total counts. Units beyond the
 // Cost are charged at once, even if they do not fit, into at most one burst of debt. The unused rest is returned when
-// the handler returns, also after a hang-up. A cost that is never settled stays charged. Under ChargeIf, all is settled
-// at the end.
+// the handler returns, also after a hang-up. A cost that is never settled stays charged. Under ChargeIf, all is
+// settled at the end.
 //
-// A request counts at its admission. A token bucket and a log credit what is returned, so clients can use nearly what
-// they offer. A window loses the units that are reserved when it turns. If requests may take as long as the window, use
-// a bucket, or a much longer window.
+// A window loses the units that are reserved when it turns ([algorithms.Return]). If requests may take as long as the
+// window, use a bucket or a much longer window.
 //
-// Settle does not wait: a later failure is a Settled event. An error wraps [ErrNotSettled]: the total is negative, the
-// policy has no Cost or reserved nothing, the limit is a leaky bucket or Concurrent, the handler has returned, or too
-// many settlements are waiting.
+// Settle does not wait: a later failure is a Settled event. An error wraps [ErrNotSettled]: the total is negative,
+// the policy has no Cost or reserved nothing, the limit is a leaky bucket or Concurrent, the handler has returned, or
+// too many settlements are waiting.
 func Settle(ctx context.Context, total int64, policies ...string) error {
 	return settle.Total(ctx, total, policies...)
 }

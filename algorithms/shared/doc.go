@@ -17,15 +17,14 @@
 // trips go on failing, a circuit opens, and calls are answered at once until Redis is back. Each master of a Cluster
 // has a circuit.
 //
-// Of N live instances, each admits one Nth of a limit by itself, and at least one unit. A key that Redis has denied
-// to this process stays denied until its RetryAfter. When Redis is back, it charges the units that were admitted
-// without it, as far as they fit, so a client that uses its whole limit may be denied once.
+// Of N live instances, each admits one Nth of a limit by itself, and at least one unit. When Redis is back, it
+// charges the units that were admitted without it, as far as they fit.
 //
-// A script that Redis may have executed is never sent again. A Return that Redis has certainly not executed is kept,
-// and its answer is Undecided. One that Redis has perhaps executed is an error, unless its limit is Concurrent.
+// A script that Redis may have executed is never sent again. A Return is Undecided if it is kept for later, and an
+// error if Redis has perhaps executed it, unless its limit is Concurrent.
 //
-// OUTAGES.md, in this folder, bounds what each kind of failure admits and denies. RUNBOOK.md, at the top of the
-// module, says what to do.
+// OUTAGES.md, in this folder, bounds what each failure admits and denies. RUNBOOK.md, at the top of the module, says
+// what to do.
 //
 // # Remembered denials
 //
@@ -39,7 +38,7 @@
 // milliseconds. Near the limit Redis decides. In any time T, a token bucket admits at most B + R·T/W + Ahead per cent
 // of B; a fixed window Ahead per cent more, which count in the windows after it; a sliding window counter Ahead per
 // cent more in each window. OUTAGES.md says what failures and new instances add. Remaining is an estimate, lowered by
-// what all instances may admit ahead; near the limit it is exact, because Redis decides.
+// what all instances may admit ahead. Near the limit it is exact.
 //
 // Calls ask Redis if a check of theirs is Exact, FailClosed, free, a trial, or of another algorithm, or if its cost
 // is more than Ahead per cent of the burst, divided by the number of instances: with 100 per minute and Ahead 25, 26
@@ -47,13 +46,8 @@
 //
 // # The client
 //
-// Any client of go-redis works, except a Ring. [redis.NewClient] with an address needs no other options. RUNBOOK.md
-// gives the reasons:
-//
-//	PoolSize                          the limiter uses four fifths of it; for a Redis 2 ms away, set 50
-//	ReadTimeout                       of a Cluster's client, set 500 ms
-//	MinRetryBackoff, MaxRetryBackoff  of a Cluster's client, set both to -1
-//	ConnMaxLifetime                   set a minute if a DNS name moves to another server
+// Any client of go-redis works, except a Ring. [redis.NewClient] with an address needs no other options. Set those of
+// a Cluster's client as RUNBOOK.md says ("Client settings").
 //
 // # Stored keys
 //
