@@ -8,12 +8,12 @@ import (
 )
 
 // Divide returns a limiter for one of several instances that share no store: each decides by its equal part of every
-// limit, also of overrides, so all of them together never admit more than the limit. A client that reaches only one
-// has only its part, and a request that costs more than the part is never admitted.
+// limit, also of overrides, so together they never admit more than the limit. A client that reaches only one instance
+// has only its part, and a request that costs more is never admitted.
 //
-// Give the most instances that there can be, such as the upper bound of an autoscaler: with a lower number clients
-// may get more. A limit with less than a unit for each instance is ErrInvalid. Parts of units are lost: 100 per
-// minute on 8 instances is 12 on each. Buckets keep their rate. With up to one instance, Divide returns l.
+// Give the most instances that there can be: with a lower number, clients may get more. A limit with less than a unit
+// for each instance is ErrInvalid. Parts of units are lost: 100 per minute on 8 instances is 12 on each. Buckets keep
+// their rate. With up to one instance, Divide returns l.
 func Divide(l Limiter, instances int) Limiter {
 	if instances <= 1 {
 		return l

@@ -66,9 +66,9 @@ func LeakyBucket(requests int64, window time.Duration) Limit {
 }
 
 // SlidingWindowCounter approximates [SlidingWindowLog]: it assumes that the requests of the previous window came
-// evenly. Windows follow the clock. "100 per minute" means 100 on average: any 60 seconds admit at most 199 (2R-1),
-// and about 110 at random overload. It denies 25 to 31 % of the requests in bursts of R that come every 1.01 to 1.5
-// windows. A client that uses R at once waits up to 60.6 s: a window and an Rth of it.
+// evenly. Windows follow the clock. "100 per minute" means 100 on average: any 60 seconds admit at most 199 (2R-1).
+// It denies 25 to 31 % of the requests in bursts of R that come every 1.01 to 1.5 windows. A client that uses R at
+// once waits up to 60.6 s: a window and an Rth of it.
 func SlidingWindowCounter(requests int64, window time.Duration) Limit {
 	return newLimit(step.SlidingWindowCounter, requests, window)
 }

@@ -20,8 +20,7 @@ const (
 	// of version 11. The reset is in seconds.
 	SeparateFields
 
-	// XRateLimit, named "x-ratelimit", sends X-RateLimit-Limit, -Remaining and -Reset, as GitHub does. The reset is in
-	// Unix seconds.
+	// XRateLimit, named "x-ratelimit", sends X-RateLimit-Limit, -Remaining and -Reset. The reset is in Unix seconds.
 	XRateLimit
 
 	// Milliseconds, named "milliseconds", sends Retry-After-Ms beside Retry-After: the wait in whole milliseconds,

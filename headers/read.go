@@ -37,9 +37,6 @@ type ServiceLimit struct {
 	// beyond 292 years.
 	Within time.Duration
 
-	// Cost is the cost of the request; -1 if not stated.
-	Cost int64
-
 	// Quota units per Window are the policy; -1 and 0 if not stated.
 	Quota  int64
 	Window time.Duration
@@ -199,4 +196,4 @@ func (l *ServiceLimit) identity() string {
 }
 
 // unstated is a limit without numbers.
-func unstated() ServiceLimit { return ServiceLimit{Remaining: -1, Within: -1, Cost: -1, Quota: -1} }
+func unstated() ServiceLimit { return ServiceLimit{Remaining: -1, Within: -1, Quota: -1} }

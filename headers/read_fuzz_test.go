@@ -72,7 +72,7 @@ func checkFields(t *testing.T, f headers.Fields) {
 		t.Errorf("got the wait %v from %q", f.Wait, f.From)
 	}
 	for _, l := range f.Limits {
-		if l.Remaining < -1 || l.Within < -1 || l.Cost < -1 || l.Quota < -1 || l.Window < 0 || l.Pace() < 0 {
+		if l.Remaining < -1 || l.Within < -1 || l.Quota < -1 || l.Window < 0 || l.Pace() < 0 {
 			t.Errorf("got %+v", l)
 		}
 	}

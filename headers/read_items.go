@@ -65,10 +65,9 @@ func (r *reading) limitItem(m *member) (l ServiceLimit, ok bool) {
 	remaining, within := "r", "t"
 	if _, known := m.find("r"); !known {
 		remaining, within = "a", "w"
-		ok = m.integer("c", 0, &l.Cost)
 	}
 	seconds := int64(-1)
-	ok = ok && m.integer(remaining, 0, &l.Remaining) && m.integer(within, 0, &seconds)
+	ok = m.integer(remaining, 0, &l.Remaining) && m.integer(within, 0, &seconds)
 	l.Within = secondsOf(seconds)
 	return l, ok && l.Remaining >= 0
 }

@@ -38,7 +38,7 @@ var itemVectors = []struct{ in, want string }{
 	{`"a";r=1;pk=:QQ:`, `a r1 pk"A"`},
 	{`  "a";r=1  `, "a r1"},
 	{`default;r=5;t=3`, "default r5 t3"},
-	{`"a";a=50;w=30;pk=:R0VUH2FsaWNl:;c=1`, `a r50 t30 c1 pk"GET\x1falice"`},
+	{`"a";a=50;w=30;pk=:R0VUH2FsaWNl:;c=1`, `a r50 t30 pk"GET\x1falice"`},
 	{`"a";r=50;t=30;w=99`, "a r50 t30"},
 	{`"a";r=5;a=9;t=1`, "a r5 t1"},
 	{`limit=100, remaining=50, reset=5`, " r50 t5 q100"},
@@ -132,7 +132,6 @@ func showLimit(l *headers.ServiceLimit) string {
 	} else if l.Within >= 0 {
 		fmt.Fprintf(&b, " t%v", l.Within.Seconds())
 	}
-	number("c", l.Cost, -1)
 	if l.Partition != nil {
 		fmt.Fprintf(&b, " pk%q", l.Partition)
 	}

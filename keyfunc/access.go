@@ -4,22 +4,9 @@ package keyfunc
 
 import (
 	"net/netip"
-	"slices"
 
 	"github.com/penstock-go/penstock/internal/keyaccess"
 )
-
-// Forms is for this module.
-func (k Key) Forms() [][]string {
-	if k.def == nil {
-		return nil
-	}
-	forms := slices.Clone(k.def.forms)
-	for i, form := range forms {
-		forms[i] = slices.Clone(form)
-	}
-	return forms
-}
 
 // Addresses is for this module.
 func (k Key) Addresses(a netip.Addr) (parts []string) {

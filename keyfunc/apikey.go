@@ -18,8 +18,7 @@ const maxAPIKey = 4096 // bytes
 // context.Canceled, means a failed lookup. That error is logged, so it must not contain the key. An empty ID without
 // an error is a programming error.
 //
-// Put [Cached] before a database, and give keys 128 random bits. SECURITY.md says how package ratelimit bounds
-// guesses.
+// Put [Cached] before a database. SECURITY.md has more on keys and guesses.
 func APIKey(header string, lookup func(ctx context.Context, key string) (Identity, error)) Key {
 	name, err := headerName("APIKey", header)
 	misconfigurations := []error{err}

@@ -10,16 +10,14 @@ import (
 
 // Const returns the Key const=<name>: all clients share one limit.
 func Const(name string) Key {
-	info := keyaccess.Info{Kinds: []string{keyaccess.Const}}
+	text := appendEscaped([]byte("const="), name)
+	info := keyaccess.Info{Kinds: []string{keyaccess.Const}, Forms: [][]string{{string(text)}}}
 	if name == "" {
 		return newKey(nil, info, misconfigurationf("Const: the name is empty"))
 	}
-	text := appendEscaped([]byte("const="), name)
-	k := newKey(func(dst []byte, _ *Request) ([]byte, string, error) {
+	return newKey(func(dst []byte, _ *Request) ([]byte, string, error) {
 		return append(dst, text...), "", nil
 	}, info)
-	k.def.forms = [][]string{{string(text)}}
-	return k
 }
 
 // Custom returns the Key <kind>=<value> with the value that f returns. The kind is a lower-case letter and up to 31

@@ -333,18 +333,13 @@ func ExampleKey_Append() {
 }
 
 func ExampleKey_Inspect() {
-	client := keyfunc.FirstOf(keyfunc.APIKey("X-API-Key", lookup), keyfunc.IP(nil))
-	info, err := client.Inspect()
-	fmt.Printf("%+v %v\n", info, err)
-
-	_, err = keyfunc.Join(
+	_, err := keyfunc.Join(
 		keyfunc.Route(),
 		keyfunc.IP(&keyfunc.IPOptions{Trusted: []netip.Prefix{netip.MustParsePrefix("10.0.0.1/8")}}),
 		keyfunc.APIKey("X-API-Key", nil),
 	).Inspect()
 	fmt.Println(err)
 	// Output:
-	// {Kinds:[usr ip] Folded:[] Challenges:[APIKey header="X-Api-Key"] Identity:true Address:false ByClientIP:true Unknown:true} <nil>
 	// keyfunc: IP: trusted prefix "10.0.0.1/8" has bits behind its mask; write "10.0.0.0/8"
 	// keyfunc: APIKey: lookup is nil for "X-Api-Key": a key counts only after verification
 	// keyfunc: Join must not begin with a route: the first part places a key in a Redis Cluster; put the client first

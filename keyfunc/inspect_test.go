@@ -168,14 +168,9 @@ func TestInfo(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got, err := tt.key.Inspect()
+			got.Forms = nil // see TestForms
 			if err != nil || !reflect.DeepEqual(got, tt.want) {
 				t.Errorf("got %+v, %v, want %+v", got, err, tt.want)
-			}
-			for _, texts := range [][]string{got.Kinds, got.Challenges} {
-				clear(texts)
-			}
-			if again, _ := tt.key.Inspect(); !reflect.DeepEqual(again, tt.want) {
-				t.Errorf("got %+v, want %+v: a caller has changed the Key", again, tt.want)
 			}
 		})
 	}

@@ -35,8 +35,8 @@ type IPOptions struct {
 	// TrustUnix trusts peers without an address, such as a proxy on a Unix socket. It cannot be combined with Hops.
 	TrustUnix bool
 
-	// IPv6Bits is the length of the prefix that counts as one client, 16 to 128; 0 means 64. Providers give customers
-	// 64, 56 or 48 bits, so RECIPES.md counts 48 beside it.
+	// IPv6Bits is the length of the prefix that counts as one client, 16 to 128; 0 means 64. "Offices and IPv6" in
+	// RECIPES.md counts 48 beside it.
 	IPv6Bits int
 }
 

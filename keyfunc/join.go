@@ -37,8 +37,8 @@ func Join(keys ...Key) Key {
 			}
 		}
 		return dst, tier, nil
-	}, partsInfo(parts), misconfigurations...)
-	k.def.forms, k.def.ips, k.def.optional = formsOf(parts, joinForms), ipsOf(parts), slices.ContainsFunc(parts, isOptional)
+	}, partsInfo(parts, joinForms), misconfigurations...)
+	k.def.ips, k.def.optional = ipsOf(parts), slices.ContainsFunc(parts, isOptional)
 	return k
 }
 
@@ -69,8 +69,8 @@ func FirstOf(keys ...Key) Key {
 			return nil, "", noValue
 		}
 		return nil, "", missing
-	}, partsInfo(parts), misconfigurations...)
-	k.def.forms, k.def.ips = formsOf(parts, eitherForm), ipsOf(parts)
+	}, partsInfo(parts, eitherForm), misconfigurations...)
+	k.def.ips = ipsOf(parts)
 	k.def.route = slices.ContainsFunc(parts, func(p *definition) bool { return p.route })
 	return k
 }
@@ -104,25 +104,17 @@ func countIdentities(parts []*definition) int {
 	return n
 }
 
-// partsInfo describes a Key of the parts.
-func partsInfo(parts []*definition) keyaccess.Info {
+// partsInfo describes a Key of the parts. add adds the forms of one more part.
+func partsInfo(parts []*definition, add func(all, part [][]string) [][]string) keyaccess.Info {
 	var all keyaccess.Info
 	for _, p := range parts {
 		all.Kinds = appendNew(all.Kinds, p.info.Kinds)
 		all.Folded = appendNew(all.Folded, p.info.Folded)
 		all.Challenges = appendNew(all.Challenges, p.info.Challenges)
+		all.Forms = add(all.Forms, p.info.Forms)
 		all.Identity = all.Identity || p.info.Identity
 		all.ByClientIP = all.ByClientIP || p.info.ByClientIP
 		all.Unknown = all.Unknown || p.info.Unknown
-	}
-	return all
-}
-
-// formsOf returns the forms of a Key of the parts. add adds the forms of one
-// more part.
-func formsOf(parts []*definition, add func(all, part [][]string) [][]string) (all [][]string) {
-	for _, p := range parts {
-		all = add(all, p.forms)
 	}
 	return all
 }

@@ -3,7 +3,6 @@ package keyfunc
 import (
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/penstock-go/penstock/internal/keyaccess"
 )
@@ -26,7 +25,6 @@ type Key struct{ def *definition }
 type definition struct {
 	append   appendFunc
 	info     keyaccess.Info
-	forms    [][]string  // the possible sequences of parts; see package keyaccess
 	err      error       // all misconfigurations
 	route    bool        // the key may begin with a route
 	optional bool        // a part is Optional
@@ -45,7 +43,10 @@ func newKey(f appendFunc, info keyaccess.Info, misconfigurations ...error) Key {
 	if err != nil {
 		f = func([]byte, *Request) ([]byte, string, error) { return nil, "", err }
 	}
-	return Key{&definition{append: f, info: info, forms: [][]string{info.Kinds}, err: err}}
+	if info.Forms == nil {
+		info.Forms = [][]string{info.Kinds}
+	}
+	return Key{&definition{append: f, info: info, err: err}}
 }
 
 // Inspect returns an error with one line per misconfiguration of k and its parts; the zero Key is one. The Info is
@@ -54,9 +55,7 @@ func (k Key) Inspect() (keyaccess.Info, error) {
 	if k.def == nil {
 		return keyaccess.Info{}, errZero
 	}
-	info := k.def.info
-	info.Kinds, info.Folded, info.Challenges = slices.Clone(info.Kinds), slices.Clone(info.Folded), slices.Clone(info.Challenges)
-	return info, k.def.err
+	return k.def.info, k.def.err
 }
 
 // Append appends the key of q to dst, and returns the tier of its Identity. On an error it returns dst; the bytes

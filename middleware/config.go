@@ -131,7 +131,7 @@ func (m *Middleware) compilePolicy(p Policy) (*policy, error) {
 	tries := p.Candidate != nil && p.Candidate.Algorithm().Concurrent()
 	compiled.unadvertised, compiled.settles = p.hidden(), p.Cost != nil || p.ChargeIf != nil || tries
 	tenant, _ := p.ShareBy.Inspect() // the zero Key has no challenges
-	compiled.challenges = append(info.Challenges, tenant.Challenges...)
+	compiled.challenges = slices.Concat(info.Challenges, tenant.Challenges)
 	compiled.readsKeys, compiled.onRoute = len(compiled.challenges) > 0, onRoute
 	compiled.countsClient = !p.Capacity && slices.ContainsFunc(info.Kinds, func(kind string) bool { return !keyaccess.IsPublic(kind) })
 	compiled.shared = !compiled.countsClient

@@ -16,7 +16,7 @@
 //	count tokens, bytes or seconds       Policy.Cost, Settle
 //	count failed logins                  Policy.ChargeIf
 //	let addresses, requests or keys pass Options.Exempt, Policy.Skip, ModeOff
-//	limit one key at run time            overrides, console; Middleware.InForce
+//	limit one key at run time            overrides, console
 //	limit by the body of a request       Middleware.Deny
 //	show customers their quota           quota
 //	limit what is no http.Request        calls
@@ -46,14 +46,14 @@
 // address. Clients never see the text of an error.
 //
 // A refusal is an application/problem+json. Clients of gRPC, gRPC-Web and Connect instead receive RESOURCE_EXHAUSTED
-// with a google.rpc.RetryInfo for 429, and PERMISSION_DENIED for 403. Clients of JSON-RPC, who POST
-// application/json-rpc, or application/json with MCP-Protocol-Version or Mcp-Session-Id, receive a JSON-RPC error
-// with the HTTP status as its code, the id null, and the wait in message and data.retryAfterMs.
+// with a google.rpc.RetryInfo for 429, and PERMISSION_DENIED for 403. Clients of JSON-RPC ("An MCP server" in
+// RECIPES.md) receive a JSON-RPC error with the HTTP status as its code, the id null, and the wait in message and
+// data.retryAfterMs.
 //
 // # Retry-After
 //
 // After the wait of Retry-After, the same request is admitted if no other client and no other worker of this one
-// spends. There are six exceptions:
+// spends, with six exceptions:
 //
 //   - If a key counts one client, its first denial has the true wait. Until that wait ends, each further denial has
 //     the limit's next free instant, at most 30 s later, so the workers of one account return one after the other.
@@ -63,5 +63,5 @@
 //   - An aligned window adds up to a tenth of itself, from 1 to 30 s, so that its clients do not all return at once.
 //   - The wait of a Concurrent limit is the median duration of its last sixteen requests in this process.
 //   - A denial that begins a ban still has the wait of the limit. The next one has the wait of the ban.
-//   - A new API key from an address that sends many unknown ones shares ten look-ups per second with them.
+//   - The look-up of a new API key may wait: see SECURITY.md.
 package ratelimit

@@ -115,7 +115,6 @@ func Must[T any](v T, err error) T {
 // returned, except a place in the middle of the queue. Handler panics if next is nil.
 //
 // If next is a httputil.ReverseProxy, [headers.Gateway] merges the rate limit fields of its upstream with those of m.
-// Elsewhere, wrap the proxy yourself.
 func (m *Middleware) Handler(next http.Handler) http.Handler {
 	if next == nil {
 		panic("ratelimit: the handler is nil")
@@ -168,8 +167,8 @@ func (m *Middleware) admit(w http.ResponseWriter, r *http.Request) (*verdictCont
 // The error is the verdict's Err, or nil if the request passes without a decision.
 func (m *Middleware) Check(r *http.Request) (Verdict, error) { return inside{m}.CheckAs(r, "", "") }
 
-// Deny answers a request that Check refused with the verdict v, as Handler would. Call it before the response begins;
-// in Options.Refused, call [Refuse] instead. It panics if v allows the request, or is not a verdict of m.
+// Deny answers a request that Check refused with the verdict v, as Handler would. Call it before the response begins.
+// It panics if v allows the request, or is not a verdict of m.
 func (m *Middleware) Deny(w http.ResponseWriter, r *http.Request, v Verdict) {
 	if v.answering {
 		panic("ratelimit: Deny in Options.Refused, which Deny calls: call ratelimit.Refuse")
@@ -204,11 +203,6 @@ func (m *Middleware) clientKey() keyfunc.Key {
 // Policies returns the policies in force, in order, with the client's address
 // for the zero Key. Do not change them through their maps or pointers.
 func (m *Middleware) Policies() []Policy { return slices.Clone(m.config.Load().given) }
-
-// Limiter returns the limiter and Options.LimiterName.
-func (m *Middleware) Limiter() (name string, limiter algorithms.Limiter) {
-	return m.limiterName, m.limiter
-}
 
 // defaultLimiterName names a limiter by its Stats.
 func defaultLimiterName(l algorithms.Limiter) string {

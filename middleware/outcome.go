@@ -3,7 +3,6 @@ package ratelimit
 import "github.com/penstock-go/penstock/algorithms"
 
 // An Outcome is the result of a policy for a request, one word in metrics, logs and traces.
-// OutcomeInvalid is the last.
 type Outcome uint8
 
 const (
@@ -20,7 +19,7 @@ const (
 	OutcomeBanned          // an override or a Ban bans the key
 	OutcomeBorrowed        // admitted beyond the tenant's share (Policy.ShareBy)
 	OutcomeSpared          // the other policy of a pair (Policy.After) is charged, or denies
-	OutcomeInvalid         // the check was invalid
+	OutcomeInvalid         // the check was invalid; the last
 )
 
 var outcomeNames = [...]string{
@@ -49,12 +48,6 @@ func (v *Verdict) Result() string {
 		}
 	}
 	return "refused"
-}
-
-// Asked reports whether the limiter was asked: not if this process denies the request by itself, for a ban or for many
-// unknown keys.
-func (v *Verdict) Asked() bool {
-	return len(v.Policies) > 0 && (v.Allowed || v.Err != nil || v.Source() != algorithms.Undecided)
 }
 
 // outcome returns the outcome of a policy.

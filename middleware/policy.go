@@ -25,10 +25,10 @@ type Policy struct {
 
 	// Limit says how much, unless an override, LimitOf or Tiers does; the first of these counts.
 	//
-	// A Concurrent limit is held, and renewed, until the handler returns, even after a hijack, so it works with Handler
-	// only. Put http.TimeoutHandler outside of the Middleware: inside, the units come back at its timeout, although the
-	// handler goes on. A hold time (maxHold) of 10 to 30 s suits longer requests, too: it is how long the units of a
-	// killed instance are missing. A new limit must have the same hold time.
+	// A Concurrent limit is held, and renewed, until the handler returns, even after a hijack, so it works with
+	// Handler only. Put http.TimeoutHandler outside of the Middleware (PS116 in RUNBOOK.md). A hold time (maxHold) of
+	// 10 to 30 s suits longer requests, too: it is how long the units of a killed instance are missing. A new limit
+	// must have the same hold time.
 	Limit algorithms.Limit
 
 	// Tiers are the limits of the tiers of the Key's identities, a keyfunc.APIKey or keyfunc.User. Another tier has

@@ -128,10 +128,8 @@ func (m *Middleware) refuse(w http.ResponseWriter, r *http.Request, v *Verdict) 
 	v.answer(w, r)
 }
 
-// Refuse answers a refused request as without Options.Refused: with an
-// application/problem+json, or in the terms of gRPC, Connect or JSON-RPC. Call it in
-// Options.Refused, before the response begins. It panics if v allows the
-// request, or if no Middleware has made v.
+// Refuse answers a refused request as without Options.Refused. Call it there, before the response begins. It panics
+// if v allows the request, or if no Middleware has made v.
 func Refuse(w http.ResponseWriter, r *http.Request, v Verdict) {
 	v.mustRefuse("Refuse")
 	problem.SetHeader(w.Header())

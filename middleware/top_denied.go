@@ -13,7 +13,7 @@ import (
 // An Offender is a key that a policy, or a shadow policy, denies.
 type Offender struct {
 	// Key shows the kind of each part and eight bytes of the part's SHA-256, e.g. ip=#7a3c5e0d9b1f2a48, unless
-	// Options.PlainKeys is set. Routes and constants are plain. To test a suspect: printf ip=192.0.2.1 | sha256sum.
+	// Options.PlainKeys is set. Routes and constants are plain.
 	Key string
 
 	// Plain is the key itself, for programs that act on it. Neither log nor show it: it may name a person.
@@ -35,8 +35,9 @@ type Offender struct {
 	LimitOf algorithms.Limit
 }
 
-// TopDenied returns up to n keys that a policy denied most within the last ten to twenty minutes, the most denied first,
-// or nil. It includes every key with more than a 128th of the denials. "orders~candidate" is the candidate of "orders".
+// TopDenied returns up to n keys that a policy denied most within the last ten to twenty minutes, the most denied
+// first. It includes every key with more than a 128th of the denials. "orders~candidate" is the candidate of
+// "orders".
 func (m *Middleware) TopDenied(policy string, n int) []Offender {
 	policy, candidate := strings.CutSuffix(policy, candidateSuffix)
 	p := m.config.Load().policy(policy)

@@ -83,8 +83,8 @@ func (l *Limiter) Allow(ctx context.Context, checks []algorithms.Check) error {
 }
 
 // Ready returns nil if Redis can decide now, and otherwise the reason. Call it when a program starts, in a smoke
-// test, or on a page for operators. Do not call it in a readiness or liveness probe, or in a load balancer's health
-// check: an outage of Redis would take all instances out of service, although they limit without it.
+// test, or on a page for operators. Do not call it in a probe or a load balancer's health check: an outage of Redis
+// would take all instances out of service, although they limit without it.
 //
 // Ready also finds a server that is read-only, full or too far away, or that withholds a permission. While the
 // circuit is open, Ready does not ask Redis. Before its first success it may take 5 s.

@@ -39,9 +39,8 @@ type Options struct {
 	// client's pool, or 4 if the client does not show its pool. For limiters that share a client, set parts of that.
 	InFlight int
 
-	// Instances is how many limiters share Redis and the prefix, until Redis can report it; 0 means one. Set it if the
-	// service runs on several instances: otherwise each limiter that is made while Redis is away admits whole limits
-	// until Redis answers.
+	// Instances is how many limiters share Redis and the prefix, until Redis can report it; 0 means one. Set it if
+	// the service runs on several instances: PS202 in RUNBOOK.md says why.
 	Instances int
 
 	// MaxKeys bounds the keys counted without Redis: see [algorithms.MemoryOptions].

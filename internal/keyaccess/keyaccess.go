@@ -1,8 +1,6 @@
 // Package keyaccess has the types with which package keyfunc answers to other
 // packages of this module. Users need none of them. The methods of keyfunc that are for this module:
 //
-//	Key.Forms         returns the possible sequences of parts: the kind of each, or the whole part of a Const. The zero
-//	                  Key has none. The caller owns the slices
 //	Key.Addresses     returns the parts that a Key makes of a client's address, such as ip=2001:db8::/64: one for each
 //	                  prefix length to which its parts cut
 //	Key.OriginOf      returns where a valid Key finds the client's address in a Request: by the first part of the key that
@@ -47,11 +45,14 @@ const (
 	Unreadable                // a proxy's own entry is no address
 )
 
-// Info describes a Key. The caller owns the slices.
+// Info describes a Key. All callers share the slices.
 type Info struct {
 	// Kinds are the kinds of all possible parts: "usr", "ip", "rt", "const",
 	// "hdr.x-tenant" for Header("X-Tenant"), and the kinds of Custom.
 	Kinds []string
+
+	// Forms are the possible sequences of parts: the kind of each, or the whole part of a Const.
+	Forms [][]string
 
 	// Folded are those of Kinds whose values are in lower case, without spaces around them: the kinds of JSONField and
 	// FormField.

@@ -117,15 +117,9 @@ func (c *Console) target(s Subject, prefix bool) (*target, error) {
 
 func (w *watched) target(key string) *target {
 	t := &target{watched: w, key: key}
-	f := t.inForce("", algorithms.Limit{})
+	f, _ := t.m.Inside().InForce(t.policy.Name, key, "", algorithms.Limit{})
 	t.override, t.mode = f.Override, f.Mode
 	return t
-}
-
-// inForce returns what holds for the key.
-func (t *target) inForce(tier string, own algorithms.Limit) ratelimit.InForce {
-	f, _ := t.m.InForce(t.policy.Name, t.key, tier, own)
-	return f
 }
 
 // reveal returns the key, or the first part of keys, that TopDenied shows as a hash.
@@ -191,7 +185,7 @@ func (c *Console) one(s Subject) (*target, error) {
 
 // ask answers checks in place.
 func (t *target) ask(ctx context.Context, checks []algorithms.Check) error {
-	_, limiter := t.m.Limiter()
+	_, limiter := t.m.Inside().Limiter()
 	if err := limiter.Allow(ctx, checks); err != nil {
 		return fmt.Errorf("ratelimit: %w", err)
 	}

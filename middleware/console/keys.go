@@ -37,12 +37,9 @@ type watched struct {
 }
 
 func newWatched(m *ratelimit.Middleware, p *ratelimit.Policy) *watched {
-	w := &watched{m: m, policy: p, own: p.Key.Forms()}
-	info, _ := p.Key.Inspect() // ratelimit.New has refused misconfigured keys
-	w.folded = info.Folded
-	if p.ShareBy != (keyfunc.Key{}) {
-		w.own = append(slices.Clone(w.own), p.ShareBy.Forms()...) // a tenant's
-	}
+	info, _ := p.Key.Inspect()       // ratelimit.New has refused misconfigured keys
+	tenant, _ := p.ShareBy.Inspect() // the zero Key has no forms
+	w := &watched{m: m, policy: p, own: slices.Concat(info.Forms, tenant.Forms), folded: info.Folded}
 	w.forms, w.apiKeys = w.own, len(info.Challenges) > 0
 	if info.Unknown {
 		w.clientIP, w.forms = m.Inside().ClientIP(), append(slices.Clone(w.own), []string{address})

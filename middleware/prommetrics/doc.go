@@ -33,9 +33,10 @@
 //	start_time_seconds                                         Unix time of New: the counters count since then
 //
 // A policy's outcome allowed does not say that the request was served: another policy may have denied it, and then no
-// policy has charged it. The gauges of denials are of the last 10 to 20 minutes, and gauges of a policy vanish when no
-// open Middleware has it. The limit in force includes overrides of all keys only. Policies of one name add up, except
-// that the largest ratio counts. Histograms are native and classic. All that are neither histograms nor end in _total are gauges.
+// policy has charged it. The gauges of denials are of the last 10 to 20 minutes, and gauges of a policy vanish when
+// no open Middleware has it. The limit in force includes overrides of all keys only. Policies of one name add up,
+// except that the largest ratio counts. Histograms are native and classic. Other metrics that do not end in _total
+// are gauges.
 //
 // # Metrics of limiters
 //
@@ -75,8 +76,7 @@
 //	memory_evicted_keys_total                  removed to make room
 //	memory_refused_keys_total                  without room
 //
-// Only shared limiters have the metrics above memory_keys. If redis_missing_states_total rises and requests_total does
-// not, Redis loses limits.
+// Only shared limiters have the metrics above memory_keys.
 //
 // # Metrics of clients
 //

@@ -97,7 +97,7 @@ func (m *Metrics) collectGauges(ch chan<- prometheus.Metric) {
 // largest units count, and the smallest share.
 func (all gauges) putLimits(middleware *ratelimit.Middleware, p *ratelimit.Policy) {
 	for _, tier := range append(slices.Collect(maps.Keys(p.Tiers)), "") {
-		f, found := middleware.InForce(p.Name, ratelimit.Everyone, tier, algorithms.Limit{})
+		f, found := middleware.Inside().InForce(p.Name, ratelimit.Everyone, tier, algorithms.Limit{})
 		if !found {
 			return // an Update has just removed the policy
 		}

@@ -98,9 +98,9 @@ func (o *Options) validate() error {
 	return errors.Join(errs...)
 }
 
-// New registers metrics with reg and returns them; nil options mean the defaults. If reg has them already, New returns
-// the same again, with their first options. It fails if reg is nil, or has another metric of one of the names, or if the
-// options are misconfigured.
+// New registers metrics with reg and returns them; nil options mean the defaults. If reg has them already, New
+// returns the same again, with their first options. It fails if reg is nil or has other metrics of these names, or if
+// the options are misconfigured.
 func New(reg prometheus.Registerer, o *Options) (*Metrics, error) {
 	if o == nil {
 		o = &Options{}

@@ -58,7 +58,7 @@ func (p *Page) policy(m *ratelimit.Middleware, policy *ratelimit.Policy, now tim
 // sharesOf returns how many tenants share the limit in force, and the share of a weight of 1; 0 and nil without any.
 func sharesOf(m *ratelimit.Middleware, policy *ratelimit.Policy) (tenants int, one *algorithms.Limit) {
 	tenants, weights := m.Inside().Tenants(policy.Name)
-	f, found := m.InForce(policy.Name, ratelimit.Everyone, "", algorithms.Limit{})
+	f, found := m.Inside().InForce(policy.Name, ratelimit.Everyone, "", algorithms.Limit{})
 	if tenants == 0 || !found {
 		return 0, nil
 	}
@@ -67,7 +67,7 @@ func sharesOf(m *ratelimit.Middleware, policy *ratelimit.Policy) (tenants int, o
 }
 
 func newDefinition(p *ratelimit.Policy, m *ratelimit.Middleware) definition {
-	f, _ := m.InForce(p.Name, ratelimit.Everyone, "", algorithms.Limit{})
+	f, _ := m.Inside().InForce(p.Name, ratelimit.Everyone, "", algorithms.Limit{})
 	return definition{
 		Name: p.Name, Limit: p.Limit, Tiers: p.Tiers, Candidate: p.Candidate, Fail: p.Fail.String(), Modes: properties(p),
 		Everyone: f.Override, Ignored: f.Ignored != nil, mode: f.Mode,
