@@ -1,6 +1,9 @@
 package headers
 
-import "strings"
+import (
+	"encoding/base64"
+	"strings"
+)
 
 // A kind is a type of structured fields (RFC 9651 section 3.3). Types that only
 // extensions have are all kindOther: the scanner checks and skips them.
@@ -12,7 +15,6 @@ const (
 	kindString
 	kindToken
 	kindBytes
-	kindInner // an inner list
 )
 
 // A value is a bare item. A Boolean true without a value is kindOther, too.
@@ -114,38 +116,12 @@ func (p *scanner) entry() (member, bool) {
 	return m, ok
 }
 
-// member reads an item or an inner list, with its parameters.
+// member reads an item with its parameters. No field of a limit has inner lists.
 func (p *scanner) member() (m member, ok bool) {
-	if p.take('(') {
-		m.value.kind = kindInner
-		ok = p.inner()
-	} else {
-		m.value, ok = p.bare()
+	if m.value, ok = p.bare(); ok {
+		m.params, ok = p.params()
 	}
-	if !ok {
-		return member{}, false
-	}
-	m.params, ok = p.params()
 	return m, ok
-}
-
-// inner reads an inner list behind its parenthesis (section 4.2.1.2).
-func (p *scanner) inner() bool {
-	for {
-		p.skip(" ")
-		if p.take(')') {
-			return true
-		}
-		if _, ok := p.bare(); !ok {
-			return false
-		}
-		if _, ok := p.params(); !ok {
-			return false
-		}
-		if p.s == "" || p.s[0] != ' ' && p.s[0] != ')' {
-			return false
-		}
-	}
 }
 
 // params reads the parameters of an item (section 4.2.3.2).
@@ -198,9 +174,10 @@ func (p *scanner) bare() (value, bool) {
 		p.s = p.s[1:]
 		v, ok := p.number()
 		return value{}, ok && v.kind == kindInteger
-	case c == '%':
-		p.s = p.s[1:]
-		return value{}, p.display()
+	case strings.HasPrefix(p.s, `%"`): // a Display String, whose quotes are escaped as %22
+		var closed bool
+		_, p.s, closed = strings.Cut(p.s[2:], `"`)
+		return value{}, closed
 	}
 	return value{}, false
 }
@@ -221,6 +198,45 @@ func (p *scanner) number() (value, bool) {
 		n = -n
 	}
 	return value{kind: kindInteger, n: n}, true
+}
+
+// text reads a String (section 4.2.5).
+func (p *scanner) text() (value, bool) {
+	var b strings.Builder
+	for i := 1; i < len(p.s); i++ {
+		switch c := p.s[i]; {
+		case c == '"':
+			p.s = p.s[i+1:]
+			return value{kind: kindString, s: b.String()}, true
+		case c == '\\':
+			if i++; i == len(p.s) || p.s[i] != '"' && p.s[i] != '\\' {
+				return value{}, false
+			}
+			b.WriteByte(p.s[i])
+		case c < 0x20 || c > 0x7E:
+			return value{}, false
+		default:
+			b.WriteByte(c)
+		}
+	}
+	return value{}, false
+}
+
+// bytes reads a Byte Sequence (section 4.2.7). The section asks parsers to accept
+// missing padding and stray bits. Go's decoder skips line breaks, so bytes checks the
+// alphabet first.
+func (p *scanner) bytes() (value, bool) {
+	text, rest, found := strings.Cut(p.s[1:], ":")
+	encoding := base64.RawStdEncoding
+	if strings.HasSuffix(text, "=") {
+		encoding = base64.StdEncoding
+	}
+	decoded, err := encoding.DecodeString(text)
+	if !found || err != nil || strings.ContainsAny(text, "\r\n") {
+		return value{}, false
+	}
+	p.s = rest
+	return value{kind: kindBytes, s: string(decoded)}, true
 }
 
 func digit(c byte) bool  { return '0' <= c && c <= '9' }
