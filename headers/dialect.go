@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -30,55 +31,21 @@ const (
 
 const defaultDialect = Draft | SeparateFields
 
-// dialects describe the bits of a Dialect, from the lowest on, in the order in
-// which Write writes them. All sizes and lists derive from this table: a bit
-// without a row is unknown, and Write ignores it.
-var dialects = [...]struct {
-	name     string
-	items    bool        // RateLimit
-	policies bool        // RateLimit-Policy
-	numbers  *scalarKeys // nil: none
-	unix     bool        // the reset of numbers is in Unix seconds
-}{
-	{name: "draft", items: true, policies: true},
-	{name: "separate", policies: true, numbers: &separateKeys},
-	{name: "x-ratelimit", numbers: &xRateLimitKeys, unix: true},
-	{name: "milliseconds"},
-}
+// dialectNames are the names of the bits of a Dialect, from the lowest on. A bit without a name is unknown, and Write
+// ignores it.
+var dialectNames = [...]string{"draft", "separate", "x-ratelimit", "milliseconds"}
 
-const allDialects = Dialect(1<<len(dialects) - 1)
+const allDialects = Dialect(1<<len(dialectNames) - 1)
 
 // The Dialects that have each kind of fields.
-var withItems, withPolicies, withNumbers Dialect
+const (
+	withItems    = Draft
+	withPolicies = Draft | SeparateFields
+	withNumbers  = SeparateFields | XRateLimit
+)
 
-func init() {
-	for i := range dialects {
-		known, bit := &dialects[i], Dialect(1)<<i
-		if known.items {
-			withItems |= bit
-		}
-		if known.policies {
-			withPolicies |= bit
-		}
-		if known.numbers != nil {
-			withNumbers |= bit
-		}
-	}
-}
-
-// listOf returns the names of all dialects, as in "draft, separate, x-ratelimit or
-// milliseconds".
-func listOf(conjunction string) string {
-	text := dialects[0].name
-	for i := range dialects[1:] {
-		separator := ", "
-		if i == len(dialects)-2 {
-			separator = " " + conjunction + " "
-		}
-		text += separator + dialects[i+1].name
-	}
-	return text
-}
+// wantNames ends the error about a Dialect that does not exist.
+var wantNames = "want " + strings.Join(dialectNames[:len(dialectNames)-1], ", ") + " or " + dialectNames[len(dialectNames)-1]
 
 // ParseDialect reads names joined by commas, such as "draft,x-ratelimit". Unknown, repeated and missing names are errors.
 func ParseDialect(s string) (Dialect, error) {
@@ -88,7 +55,7 @@ func ParseDialect(s string) (Dialect, error) {
 		bit := dialectNamed(strings.Trim(part, " "))
 		switch {
 		case bit == 0:
-			errs = append(errs, fmt.Errorf("headers: unknown dialect %.80q: want %s", part, listOf("or")))
+			errs = append(errs, fmt.Errorf("headers: unknown dialect %.80q: %s", part, wantNames))
 		case d&bit != 0:
 			errs = append(errs, fmt.Errorf("headers: dialect %q is listed twice: list it once", bit))
 		}
@@ -101,10 +68,8 @@ func ParseDialect(s string) (Dialect, error) {
 }
 
 func dialectNamed(name string) Dialect {
-	for i := range dialects {
-		if dialects[i].name == name {
-			return 1 << i
-		}
+	if i := slices.Index(dialectNames[:], name); i >= 0 {
+		return 1 << i
 	}
 	return 0
 }
@@ -113,9 +78,9 @@ func dialectNamed(name string) Dialect {
 func (d Dialect) String() string {
 	d = cmp.Or(d, defaultDialect)
 	var names []string
-	for i := range dialects {
+	for i, name := range dialectNames {
 		if d&(1<<i) != 0 {
-			names = append(names, dialects[i].name)
+			names = append(names, name)
 		}
 	}
 	if rest := d &^ allDialects; rest != 0 {
@@ -127,8 +92,7 @@ func (d Dialect) String() string {
 // Validate returns an error for unknown bits, which [Dialect.Write] ignores.
 func (d Dialect) Validate() error {
 	if rest := d &^ allDialects; rest != 0 {
-		return fmt.Errorf("headers: dialect %q has unknown bits 0x%x: want %s, or a combination",
-			d.String(), uint8(rest), listOf("or"))
+		return fmt.Errorf("headers: dialect %q has unknown bits 0x%x: %s, or a combination", d.String(), uint8(rest), wantNames)
 	}
 	return nil
 }
@@ -144,8 +108,8 @@ func (d Dialect) ExposeHeaders() []string {
 	if d&withPolicies != 0 {
 		names = append(names, documented(keyPolicy))
 	}
-	for i := range dialects {
-		if keys := dialects[i].numbers; keys != nil && d&(1<<i) != 0 {
+	for _, keys := range scalarFamilies {
+		if d&keys.dialect != 0 {
 			names = append(names, documented(keys.limit), documented(keys.remaining), documented(keys.reset))
 		}
 	}

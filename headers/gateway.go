@@ -40,23 +40,9 @@ func Gateway(next http.Handler) http.Handler {
 // groups are the fields on which Gateway decides together. The versions of the draft
 // are one family, because clients read either, and their policies are in one
 // field.
-var groups = groupsOf()
-
-func groupsOf() [][]string {
-	draft := []string{keyRateLimit, keyPolicy}
-	all := [][]string{nil}
-	for i := range dialects {
-		keys := dialects[i].numbers
-		switch {
-		case keys == nil:
-		case dialects[i].policies:
-			draft = append(draft, keys.limit, keys.remaining, keys.reset)
-		default:
-			all = append(all, []string{keys.limit, keys.remaining, keys.reset})
-		}
-	}
-	all[0] = draft
-	return all
+var groups = [][]string{
+	{keyRateLimit, keyPolicy, separateKeys.limit, separateKeys.remaining, separateKeys.reset},
+	{xRateLimitKeys.limit, xRateLimitKeys.remaining, xRateLimitKeys.reset},
 }
 
 // move moves the fields of keys from one header to another, and reports whether

@@ -128,9 +128,8 @@ func (d Dialect) shareScalars(h http.Header, resp *Response, tight *State) bool 
 	if prepared == nil {
 		return false
 	}
-	for i := range dialects {
-		keys := dialects[i].numbers
-		if keys != nil && d&(1<<i) != 0 && !prepared.share(h, keys, tight.numbers(resp, dialects[i].unix), resp.Denied) {
+	for _, keys := range scalarFamilies {
+		if d&keys.dialect != 0 && !prepared.share(h, keys, tight.numbers(resp, keys.unix), resp.Denied) {
 			return false
 		}
 	}

@@ -8,12 +8,19 @@ import (
 )
 
 // scalarKeys are the keys of a family of three scalar fields.
-type scalarKeys struct{ limit, remaining, reset string }
+type scalarKeys struct {
+	limit, remaining, reset string
+	dialect                 Dialect
+	unix                    bool // the reset is in Unix seconds
+}
 
 var (
-	separateKeys   = scalarKeys{"Ratelimit-Limit", "Ratelimit-Remaining", "Ratelimit-Reset"}
-	xRateLimitKeys = scalarKeys{"X-Ratelimit-Limit", "X-Ratelimit-Remaining", "X-Ratelimit-Reset"}
+	separateKeys   = scalarKeys{"Ratelimit-Limit", "Ratelimit-Remaining", "Ratelimit-Reset", SeparateFields, false}
+	xRateLimitKeys = scalarKeys{"X-Ratelimit-Limit", "X-Ratelimit-Remaining", "X-Ratelimit-Reset", XRateLimit, true}
 )
+
+// scalarFamilies are all families, in the order in which Write writes them.
+var scalarFamilies = [...]*scalarKeys{&separateKeys, &xRateLimitKeys}
 
 // numbers are the values of a family of scalar fields.
 type numbers struct {
@@ -118,12 +125,10 @@ func digitsIn(h http.Header, key string) (int64, bool) {
 // deleteNumbers deletes what is left of limits, in all dialects.
 func deleteNumbers(h http.Header) {
 	delete(h, keyRateLimit)
-	for i := range dialects {
-		if keys := dialects[i].numbers; keys != nil {
-			delete(h, keys.limit)
-			delete(h, keys.remaining)
-			delete(h, keys.reset)
-		}
+	for _, keys := range scalarFamilies {
+		delete(h, keys.limit)
+		delete(h, keys.remaining)
+		delete(h, keys.reset)
 	}
 }
 

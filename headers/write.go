@@ -79,9 +79,9 @@ func (d Dialect) write(h http.Header, resp *Response, tight *State, items, polic
 		out.end(keyPolicy, buf)
 	}
 	if tight != nil {
-		for i := range dialects {
-			if keys := dialects[i].numbers; keys != nil && d&(1<<i) != 0 {
-				buf = out.scalars(buf, h, keys, tight.Quota, tight.numbers(resp, dialects[i].unix), resp.Denied)
+		for _, keys := range scalarFamilies {
+			if d&keys.dialect != 0 {
+				buf = out.scalars(buf, h, keys, tight.Quota, tight.numbers(resp, keys.unix), resp.Denied)
 			}
 		}
 	}
@@ -96,9 +96,9 @@ func (d Dialect) write(h http.Header, resp *Response, tight *State, items, polic
 	out.set(h, buf)
 }
 
-// maxFields is the most fields of a response: the numbers of all dialects, the
+// maxFields is the most fields of a response: the numbers of all families, the
 // items, the policies and Retry-After.
-const maxFields = 3*len(dialects) + 3
+const maxFields = 3*len(scalarFamilies) + 3
 
 // fields are the keys of the values in a buffer, and the end of each value.
 type fields struct {
