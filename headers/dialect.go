@@ -52,26 +52,20 @@ func ParseDialect(s string) (Dialect, error) {
 	var d Dialect
 	var errs []error
 	for part := range strings.SplitSeq(s, ",") {
-		bit := dialectNamed(strings.Trim(part, " "))
+		i := slices.Index(dialectNames[:], strings.Trim(part, " "))
 		switch {
-		case bit == 0:
+		case i < 0:
 			errs = append(errs, fmt.Errorf("headers: unknown dialect %.80q: %s", part, wantNames))
-		case d&bit != 0:
-			errs = append(errs, fmt.Errorf("headers: dialect %q is listed twice: list it once", bit))
+		case d&(1<<i) != 0:
+			errs = append(errs, fmt.Errorf("headers: dialect %q is listed twice: list it once", dialectNames[i]))
+		default:
+			d |= 1 << i
 		}
-		d |= bit
 	}
 	if len(errs) > 0 {
 		return 0, errors.Join(errs...)
 	}
 	return d, nil
-}
-
-func dialectNamed(name string) Dialect {
-	if i := slices.Index(dialectNames[:], name); i >= 0 {
-		return 1 << i
-	}
-	return 0
 }
 
 // String returns the text that ParseDialect reads, and unknown bits in hexadecimal.

@@ -28,13 +28,13 @@ type Request struct {
 	guard keyaccess.Guard // nil: none
 	known Identity        // of a replayed request; see package keyaccess
 
-	found [2]finding // a slice would cost an allocation per request
-	more  []finding
+	found []finding
+	room  [2]finding // of found: otherwise each request would allocate
 }
 
 // A finding is the identity that one identifier has found.
 type finding struct {
-	by       *identifier // nil in free places
+	by       *identifier
 	value    string
 	identity Identity
 	err      error
@@ -79,29 +79,17 @@ func (i Identity) append(dst []byte) ([]byte, string, error) {
 
 // finding returns the remembered finding, or makes and remembers it.
 func (q *Request) finding(by *identifier, value string) *finding {
-	free := -1
 	for i := range q.found {
-		f := &q.found[i]
-		if f.by == by && f.value == value {
-			return f
-		}
-		if f.by == nil && free < 0 {
-			free = i
-		}
-	}
-	for i := range q.more {
-		if f := &q.more[i]; f.by == by && f.value == value {
+		if f := &q.found[i]; f.by == by && f.value == value {
 			return f
 		}
 	}
 	identity, err := by.ask(q, value)
-	made := finding{by, value, identity, err}
-	if free >= 0 {
-		q.found[free] = made
-		return &q.found[free]
+	if q.found == nil {
+		q.found = q.room[:0]
 	}
-	q.more = append(q.more, made)
-	return &q.more[len(q.more)-1]
+	q.found = append(q.found, finding{by, value, identity, err})
+	return &q.found[len(q.found)-1]
 }
 
 // User returns the Key usr=<ID> of the user whom earlier middleware has verified and stored in the context. If f
