@@ -44,7 +44,11 @@ func newAPI(ctx context.Context, c config, b *backend, log *slog.Logger) (a *api
 		}
 	}()
 	clientIP := keyfunc.IP(&keyfunc.IPOptions{Trusted: c.trusted})
-	if a.page, err = playground.New(c.page.In(c.headers, c.prefix, clientIP, c.redis.Open)); err != nil {
+	page := &playground.Options{Headers: c.headers, Prefix: c.prefix + "-demo", Visitor: clientIP}
+	if c.outage {
+		page.Redis = c.redis.Open()
+	}
+	if a.page, err = playground.New(page); err != nil {
 		return a, err
 	}
 	registry := prometheus.NewRegistry()

@@ -136,7 +136,7 @@ func TestWrongFlags(t *testing.T) {
 		{[]string{"-instances", "-1"}, "-instances -1: want 0 or more", exitUsage},
 		{[]string{"-admin-token", "short"}, "-admin-token has 5 bytes: want 16 or more", exitUsage},
 		{[]string{"-replay", "x", "-format", "xml"}, `replay: the format is "xml"; want text, json or html`, exitFailed},
-		{[]string{"-demo-outage"}, "-demo-outage requires -redis", exitFailed},
+		{[]string{"-demo-outage"}, "-demo-outage requires -redis", exitUsage},
 		{[]string{"extra"}, `unexpected argument "extra"`, exitUsage},
 		{
 			[]string{"-redis", "redis://127.0.0.1:1", "-prefix", "a b"},

@@ -53,7 +53,7 @@ type config struct {
 	consoles                 []string      // URLs of /admin of all instances; none: this one answers for itself
 	trusted                  []netip.Prefix
 	headers                  headers.Dialect
-	page                     *playground.Options
+	outage                   bool            // visitors of the page may simulate one of Redis
 	logs                     *replay.Options // to replay, instead of serving
 }
 
@@ -106,7 +106,8 @@ func parse(args []string, stderr io.Writer) (c config, err error) {
 	flags.StringVar(&c.adminToken, "admin-token", "", "serve /admin/ to operators who send this `token` as Authorization: Bearer; 16 bytes or more")
 	consoles := flags.String("consoles", "", "ask the consoles of all instances at these `URLs`, separated by commas, such as http://shop:8080/admin;\n"+
 		"a host name stands for all of its addresses")
-	c.page, c.logs = playground.Flags(flags), replay.Flags(flags)
+	flags.BoolVar(&c.outage, "demo-outage", false, "let visitors of / simulate an outage of Redis for their sandboxes; requires -redis")
+	c.logs = replay.Flags(flags)
 	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
 		flags.SetOutput(stderr)
 		flags.PrintDefaults()
@@ -122,6 +123,9 @@ func parse(args []string, stderr io.Writer) (c config, err error) {
 	}
 	if c.redis, err = redisurl.Parse(*url); err != nil {
 		errs = append(errs, fmt.Errorf("-redis: %w", err))
+	}
+	if c.outage && *url == "" {
+		errs = append(errs, errors.New("-demo-outage requires -redis"))
 	}
 	if c.trusted, err = parsePrefixes(*trusted); err != nil {
 		errs = append(errs, err)

@@ -10,7 +10,6 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"errors"
-	"flag"
 	"net/http"
 	"time"
 
@@ -18,6 +17,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/examples/chi-server/playground/instruments"
 	"github.com/penstock-go/penstock/headers"
 	"github.com/penstock-go/penstock/keyfunc"
 )
@@ -37,31 +37,12 @@ type Options struct {
 	// alone. Close closes it, and so does New on an error.
 	Redis redis.UniversalClient
 
-	outage bool // -demo-outage
-
 	// Prefix begins the sandboxes' keys in Redis.
 	Prefix string
 
 	// Visitor says who is one visitor. Each has at most eight sandboxes. The zero
 	// Key means the peer of the connection.
 	Visitor keyfunc.Key
-}
-
-// Flags defines the flag -demo-outage, and returns the Options that it sets.
-func Flags(flags *flag.FlagSet) *Options {
-	o := &Options{}
-	flags.BoolVar(&o.outage, "demo-outage", false, "let visitors of / simulate an outage of Redis for their sandboxes; requires -redis")
-	return o
-}
-
-// In returns the options for a server with these headers, prefix, key of visitors, and
-// Redis. open returns nil without Redis.
-func (o Options) In(dialect headers.Dialect, prefix string, visitor keyfunc.Key, open func() redis.UniversalClient) *Options {
-	o.Headers, o.Prefix, o.Visitor = dialect, prefix+"-demo", visitor
-	if o.outage {
-		o.Redis = open()
-	}
-	return &o
 }
 
 // A Page serves the page. It is safe for concurrent use.
@@ -76,9 +57,6 @@ type Page struct {
 func New(o *Options) (*Page, error) {
 	if o == nil {
 		o = &Options{}
-	}
-	if o.outage && o.Redis == nil {
-		return nil, errors.New("-demo-outage requires -redis")
 	}
 	p := &Page{id: rand.Text()}
 	var err error
@@ -163,4 +141,30 @@ func writeJSON(w http.ResponseWriter, status int, body any) {
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
 	_ = json.NewEncoder(w).Encode(body) // the client may be gone
+}
+
+// readLimit reads {"limit":"token-bucket 10/10s burst 10"}. It answers 400 to a
+// limit outside the bounds.
+func readLimit(w http.ResponseWriter, r *http.Request) (algorithms.Limit, bool) {
+	var ask struct{ Limit string }
+	if !read(w, r, &ask) {
+		return algorithms.Limit{}, false
+	}
+	limit, why := instruments.ReadLimit(ask.Limit)
+	if why != "" {
+		refuse(w, http.StatusBadRequest, why)
+	}
+	return limit, why == ""
+}
+
+// compare answers a query of instruments.Compare.
+func compare(w http.ResponseWriter, r *http.Request) {
+	switch comparison, why, err := instruments.Compare(r.Context(), r.URL.Query()); {
+	case err != nil:
+		refuse(w, http.StatusInternalServerError, "the comparison could not be made")
+	case why != "":
+		refuse(w, http.StatusBadRequest, why)
+	default:
+		writeJSON(w, http.StatusOK, comparison)
+	}
 }

@@ -33,15 +33,18 @@ type sandboxes struct {
 
 	mu      sync.Mutex
 	open    map[string]*sandbox // guarded by mu
-	streams int                 // guarded by mu
-	ended   chan struct{}       // closed by release
+	streams chan struct{}       // has an element for each
+	ended   context.Context     // until release
+	end     context.CancelFunc
 }
 
 func newSandboxes(limiter algorithms.Limiter, g *gate, dialect headers.Dialect, visitor keyfunc.Key) *sandboxes {
-	return &sandboxes{
+	s := &sandboxes{
 		limiter: limiter, gate: g, dialect: dialect, visitor: visitor,
-		open: make(map[string]*sandbox), ended: make(chan struct{}),
+		open: make(map[string]*sandbox), streams: make(chan struct{}, maxStreams),
 	}
+	s.ended, s.end = context.WithCancel(context.Background())
+	return s
 }
 
 // create answers the ID of a new sandbox. Only its visitor knows the ID.
@@ -70,7 +73,7 @@ func (s *sandboxes) create(w http.ResponseWriter, r *http.Request) {
 func (s *sandboxes) add(box *sandbox) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.hasEnded() {
+	if s.ended.Err() != nil {
 		return false
 	}
 	own := func(other *sandbox) bool { return other.visitor == box.visitor }
@@ -140,23 +143,11 @@ func (s *sandboxes) using(serve func(*sandbox, http.ResponseWriter, *http.Reques
 	}
 }
 
-// hasEnded reports whether release was called.
-func (s *sandboxes) hasEnded() bool {
-	select {
-	case <-s.ended:
-		return true
-	default:
-		return false
-	}
-}
-
 // release ends streams and held requests. It may be called several times.
 func (s *sandboxes) release() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.hasEnded() {
-		close(s.ended)
-	}
+	s.end()
 	for _, box := range s.open {
 		box.m.Release()
 	}

@@ -24,11 +24,17 @@ func (s *sandboxes) stream(box *sandbox, w http.ResponseWriter, r *http.Request)
 		w.Header().Set("Content-Type", "text/event-stream")
 		return // a stream without a body would be open for nothing
 	}
-	if !s.enter() {
+	streams := s.streams
+	if s.ended.Err() != nil {
+		streams = nil // no stream may begin
+	}
+	select {
+	case streams <- struct{}{}:
+		defer func() { <-s.streams }()
+	default:
 		refuse(w, http.StatusServiceUnavailable, "too many pages are open")
 		return
 	}
-	defer s.leave()
 	w.Header().Set("Content-Type", "text/event-stream")
 	look := time.NewTicker(lookEvery)
 	defer look.Stop()
@@ -45,28 +51,11 @@ func (s *sandboxes) stream(box *sandbox, w http.ResponseWriter, r *http.Request)
 		select {
 		case <-r.Context().Done():
 			return
-		case <-s.ended:
+		case <-s.ended.Done():
 			return
 		case <-look.C:
 		}
 	}
-}
-
-// enter reports whether one more stream may begin, and counts it.
-func (s *sandboxes) enter() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.streams >= maxStreams || s.hasEnded() {
-		return false
-	}
-	s.streams++
-	return true
-}
-
-func (s *sandboxes) leave() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.streams--
 }
 
 func say(w http.ResponseWriter, l level) error {
