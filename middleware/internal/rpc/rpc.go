@@ -15,11 +15,6 @@
 // A denial by Capacity policies is not UNAVAILABLE, because retries at once
 // would make a shortage worse.
 //
-// POSTs of gRPC and gRPC-Web are known by their Content-Type. POSTs of Connect
-// are known by application/connect+… or Connect-Protocol-Version, and GETs by
-// connect=v1 in the query. POSTs of JSON-RPC are known by application/json-rpc,
-// or by application/json and a field of MCP.
-//
 // gRPC needs no body: a response whose only header block has the status is a
 // "trailers-only" response. Connect sends the error as JSON, and a stream wraps
 // it into its last message. These three carry a google.rpc.RetryInfo, a dozen
