@@ -9,9 +9,22 @@
 //	a concurrent limit                          all n units are returned
 //	otherwise                                   n units stay charged
 //
-// ChargeIf receives the status that the wrapped handler wrote, which may be an inner Middleware that refuses, also if
-// the handler panics afterwards, or writes too late for a timeout outside. The documentation of Policy.ChargeIf has the
-// statuses of handlers that wrote nothing.
+// Policy.ChargeIf receives the status that the wrapped handler wrote. The last column is for a policy that counts
+// failures, status >= 400:
+//
+//	The answer comes from                                ChargeIf sees      Charged
+//	the handler, or a middleware inside                  its status         from 400 up
+//	the handler of an RPC: its code, by package rpc      its HTTP status    from 400 up
+//	an inner Middleware that refuses                     429, 401, ...      yes
+//	net/http, for a handler that wrote nothing           200                no
+//	the handler, which panics afterwards                 its status         from 400 up
+//	a recovery outside, or no one, after a panic         500                yes
+//	no one, because the client has hung up               499                yes
+//	a timeout outside, and the handler wrote nothing     504                yes
+//	a timeout outside, and the handler wrote too late    the written one    from 400 up
+//	the handler, after it took over the connection       101                no
+//	gin or echo, without the lines in ChargeIf's doc     200                no
+//	this Middleware, which refuses the request           not called         no
 //
 // A timeout outside is chi's middleware.Timeout, http.TimeoutHandler, or any other deadline of the request's context.
 

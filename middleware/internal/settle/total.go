@@ -1,5 +1,12 @@
-// Package settle settles the units that requests have reserved, after the decision. Package
-// ratelimit opens the [Reservations] of an admitted request, and serves the request with them.
+// Package settle settles the units that requests have reserved, after the decision:
+//
+//	Reservations    the units that a request has reserved; settle_at_end.go settles them when
+//	                the handler ends
+//	Settler         makes settlements off the path of requests
+//	Holds           how long requests held the units of a concurrent limit
+//
+// Package ratelimit opens the Reservations of an admitted request, and serves the
+// request with them.
 package settle
 
 import (
