@@ -30,12 +30,6 @@ func (i inside) CheckAs(r *http.Request, id, tier string) (Verdict, error) {
 	return q.verdict.clone(), q.refusal.err
 }
 
-// Asked reports whether the limiter was asked about a verdict: not if this process denies the request by itself, for a
-// ban or for many unknown keys.
-func (inside) Asked(v *Verdict) bool {
-	return len(v.Policies) > 0 && (v.Allowed || v.Err != nil || v.Source() != algorithms.Undecided)
-}
-
 // Look returns the quotas of a request's client, and charges nothing: of the policies that headers describe and whose
 // keys have no route. It writes their fields, unless the verdict refuses the client whatever its quotas are.
 func (i inside) Look(h http.Header, r *http.Request) Verdict {
@@ -54,14 +48,6 @@ func (i inside) Look(h http.Header, r *http.Request) Verdict {
 
 // ClientIP returns the Key that finds the addresses of clients.
 func (i inside) ClientIP() keyfunc.Key { return i.m.clientIP }
-
-// Limiter returns the limiter and Options.LimiterName.
-func (i inside) Limiter() (name string, limiter algorithms.Limiter) {
-	return i.m.limiterName, i.m.limiter
-}
-
-// Overrides returns Options.Overrides.
-func (i inside) Overrides() Overrides { return i.m.overrides }
 
 // Routes returns the routes that keys of a policy have had, as their parts rt=...; it may lack a route that few requests
 // had.

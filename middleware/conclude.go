@@ -82,6 +82,12 @@ func (v *Verdict) Policy(name string) (PolicyVerdict, bool) {
 	return PolicyVerdict{}, false
 }
 
+// Asked reports whether the limiter was asked: not if this process denies the request by itself, for a ban or for many
+// unknown keys.
+func (v *Verdict) Asked() bool {
+	return len(v.Policies) > 0 && (v.Allowed || v.Err != nil || v.Source() != algorithms.Undecided)
+}
+
 // Source is Shared or Local if any policy has that source, otherwise Undecided.
 func (v *Verdict) Source() algorithms.Source {
 	source := algorithms.Undecided

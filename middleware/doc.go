@@ -16,7 +16,7 @@
 //	count tokens, bytes or seconds       Policy.Cost, Settle
 //	count failed logins                  Policy.ChargeIf
 //	let addresses, requests or keys pass Options.Exempt, Policy.Skip, ModeOff
-//	limit one key at run time            overrides, console
+//	limit one key at run time            overrides, console; Middleware.InForce
 //	limit by the body of a request       Middleware.Deny
 //	show customers their quota           quota
 //	limit what is no http.Request        calls

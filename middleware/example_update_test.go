@@ -1,8 +1,9 @@
-// Examples of updates.
+// Examples of updates, and of what is in force.
 
 package ratelimit_test
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -39,3 +40,32 @@ func ExampleMiddleware_Update() {
 	// <nil>
 	// 404 7
 }
+
+// A fixed table of overrides, by key. A service uses package overrides, whose tables change while it runs.
+type fixed map[string]ratelimit.Override
+
+func (f fixed) Find(_, key string) (ratelimit.Override, bool) {
+	o, found := f[key]
+	return o, found
+}
+
+// An operator asks what holds for a client of the plan gold.
+func ExampleMiddleware_InForce() {
+	table := fixed{}
+	limited := ratelimit.Must(ratelimit.New(algorithms.NewMemory(nil), &ratelimit.Options{Overrides: table}, ratelimit.Policy{
+		Name: "api", Key: keyfunc.User(nobodyYet), Limit: algorithms.TokenBucket(60, time.Minute),
+		Tiers: map[string]algorithms.Limit{"gold": algorithms.TokenBucket(600, time.Minute)},
+	}))
+	show := func() {
+		f, _ := limited.InForce("api", "usr=42", "gold", algorithms.Limit{})
+		fmt.Printf("%v, from %s, mode %q\n", f.Limit, f.From, f.Mode)
+	}
+	show()
+	table["usr=42"] = ratelimit.Override{Limit: algorithms.TokenBucket(5_000, time.Minute), Mode: ratelimit.ModeShadow}
+	show()
+	// Output:
+	// token-bucket 600/1m, from tier, mode ""
+	// token-bucket 5000/1m, from override, mode "shadow"
+}
+
+func nobodyYet(context.Context) (keyfunc.Identity, bool) { return keyfunc.Identity{}, false }

@@ -9,8 +9,8 @@ import (
 	"github.com/penstock-go/penstock/middleware/internal/limits"
 )
 
-// An inForce says which limit and which mode hold for a policy, and why.
-type inForce struct {
+// An InForce says which limit and which mode hold for a policy, and why.
+type InForce struct {
 	// Limit holds, but counts no request in ModeOff and ModeBanned.
 	Limit algorithms.Limit
 
@@ -29,13 +29,13 @@ type inForce struct {
 
 // InForce returns what holds now for a key of a policy, or for [Everyone]; false if there is no such policy. tier is the
 // tier of the key's identity, and own the result of Policy.LimitOf; both may be zero.
-func (i inside) InForce(policy, key, tier string, own algorithms.Limit) (f inForce, found bool) {
-	c := i.m.config.Load()
+func (m *Middleware) InForce(policy, key, tier string, own algorithms.Limit) (f InForce, found bool) {
+	c := m.config.Load()
 	p := c.policy(policy)
 	if p == nil {
 		return f, false
 	}
-	if o, ok := i.m.find(policy, key); ok {
+	if o, ok := m.find(policy, key); ok {
 		f.Override = &o
 	}
 	l, why, ignored := p.inForce(c.kinds, f.Override, &own, tier)

@@ -167,6 +167,14 @@ func (m *Middleware) admit(w http.ResponseWriter, r *http.Request) (*verdictCont
 // The error is the verdict's Err, or nil if the request passes without a decision.
 func (m *Middleware) Check(r *http.Request) (Verdict, error) { return inside{m}.CheckAs(r, "", "") }
 
+// Limiter returns the limiter and Options.LimiterName.
+func (m *Middleware) Limiter() (name string, limiter algorithms.Limiter) {
+	return m.limiterName, m.limiter
+}
+
+// Overrides returns Options.Overrides.
+func (m *Middleware) Overrides() Overrides { return m.overrides }
+
 // Deny answers a request that Check refused with the verdict v, as Handler would. Call it before the response begins.
 // It panics if v allows the request, or is not a verdict of m.
 func (m *Middleware) Deny(w http.ResponseWriter, r *http.Request, v Verdict) {

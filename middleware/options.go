@@ -19,7 +19,7 @@ type Options struct {
 	// ClientIP finds the addresses of clients: a keyfunc.IP or a keyfunc.Peer. The zero Key means the peer. Behind a
 	// proxy, name the proxy here, and give all Middlewares the same Options.
 	//
-	// It also bounds the look-ups of guessed API keys: see SECURITY.md.
+	// If it is set, it also bounds the look-ups of guessed API keys: see SECURITY.md.
 	ClientIP keyfunc.Key
 
 	// Headers are the fields of responses; 0 means headers.Draft|headers.SeparateFields.

@@ -36,7 +36,7 @@ type Offender struct {
 }
 
 // TopDenied returns up to n keys that a policy denied most within the last ten to twenty minutes, the most denied
-// first. It includes every key with more than a 128th of the denials. "orders~candidate" is the candidate of
+// first, or nil. It includes every key with more than a 128th of the denials. "orders~candidate" is the candidate of
 // "orders".
 func (m *Middleware) TopDenied(policy string, n int) []Offender {
 	policy, candidate := strings.CutSuffix(policy, candidateSuffix)

@@ -25,7 +25,7 @@ func runDefinitions(t *testing.T, s Subject) {
 				w.history(r, a.of(10, 365*24*time.Hour))
 				return
 			}
-			for range max(4, s.traces(t)/8) {
+			for range max(12, s.traces(t)/8) {
 				w := w.fresh()
 				w.clock.set(pick(r, epoch, 1+r.Int64N(1<<52)))
 				if w.history(r, pick(r, r.limit(a), a.of(20, time.Minute))); t.Failed() {
@@ -120,15 +120,18 @@ func (h *history) question() (algorithms.Check, *taken) {
 			c.Op = op
 		}
 	case 3, 4, 5, 6, 7:
-		if len(h.taken) == 0 || a.delays { // a queue credits its newest place only
+		if len(h.taken) == 0 {
 			break
 		}
 		of = &h.taken[len(h.taken)-1-h.IntN(min(6, len(h.taken)))]
 		c.Op, c.Decision.Receipt = pick(h.source, algorithms.Return, algorithms.Return, algorithms.Renew), of.check.Decision.Receipt
 		c.Cost = pick(h.source, 0, 1, of.check.Cost, 1+h.Int64N(of.check.Cost), c.Cost)
-		if c.Op == algorithms.Renew {
-			c.Cost = 0
+		if c.Op == algorithms.Renew || a.delays { // a queue credits its newest place only
+			c.Op, c.Cost = algorithms.Renew, 0
 		}
+	}
+	if c.Op == algorithms.Force && h.IntN(8) == 0 || c.Op == algorithms.Grant && h.IntN(2) == 0 {
+		c.Cost = math.MaxInt64 // a debt has a floor, and nothing is above full
 	}
 	if h.s.Claims != nil && !h.s.Claims([]algorithms.Check{c}) {
 		return take, new(taken)

@@ -42,7 +42,7 @@ type debt struct {
 	whole  step.Limit // as the primary has it
 	counts step.Limit // the limit that state counts under
 	state  step.State
-	forced int64 // of its units, those that no receipt of the memory names
+	forced int64 // units that no receipt of the memory names, also those that have drained since
 	after  int64 // µs: it is not sent before
 
 	// rest is what is owed instead if the primary charges the backfill that is on its
@@ -104,23 +104,18 @@ func (l *ledger) unrecord(it *item, now int64) {
 	}
 }
 
-// withdraw takes the units of shared Returns off the debts of their keys, of all or of none, and reports whether it did.
-// It leaves units that a receipt of the memory names to the Return of that receipt.
-func (l *ledger) withdraw(items []item, now int64) bool {
+// withdraw takes the units of a shared Return off the debt of its key, and reports whether it did. It leaves units that a
+// receipt of the memory names to the Return of that receipt. Units that have drained are not owed any more, so they need
+// no Return.
+func (l *ledger) withdraw(it *item, now int64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for i := range items {
-		it := &items[i]
-		d := l.keys[it.Key]
-		if d == nil || d.rest != nil || d.whole != it.Limit || min(d.forced, d.bringTo(now)) < it.Cost || !it.undoes(now) {
-			return false
-		}
+	d := l.keys[it.Key]
+	if d == nil || d.rest != nil || d.whole != it.Limit || d.bringTo(now) == 0 || d.forced < it.Cost {
+		return false
 	}
-	for i := range items {
-		d := l.keys[items[i].Key]
-		d.state, d.forced = d.counts.Granted(d.state, items[i].Cost), d.forced-items[i].Cost
-		items[i].handOver()
-	}
+	d.forced -= it.Cost
+	d.state = d.counts.Granted(d.state, it.Cost)
 	return true
 }
 
@@ -205,7 +200,10 @@ func (l *ledger) len() int {
 // others.
 func (d *debt) bringTo(now int64) (units int64) {
 	d.state = d.counts.At(d.state, now)
-	return d.counts.Used(d.state)
+	if units = d.counts.Used(d.state); units == 0 {
+		d.forced = 0
+	}
+	return units
 }
 
 // add adds units to a debt.

@@ -159,45 +159,46 @@ func one(t *testing.T, key string, l algorithms.Limit) *item {
 	return itemOf(t, algorithms.Check{Policy: "p", Key: key, Limit: l, Cost: 1})
 }
 
-// A call of several Returns takes the units off all debts or off none, and only units that no receipt of the memory names.
-func TestLedgerWithdrawsAllOrNone(t *testing.T) {
-	limit := algorithms.TokenBucket(60, time.Hour)
-	returns := func(keys ...string) []item {
-		var checks []algorithms.Check
-		for _, key := range keys {
-			r := step.Receipt{Units: 1, T: someInstant, Last: 1, Source: uint8(algorithms.Shared), Row: limit.Step().Row}
-			checks = append(checks, algorithms.Check{Policy: "p", Key: key, Limit: limit, Op: algorithms.Return, Cost: 1, Decision: algorithms.Decision{Receipt: algorithms.ReceiptOf(r)}})
-		}
-		c, err := newCall(checks)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return c.items
-	}
-	l := newLedger()
-	for _, key := range []string{"usr=1", "usr=2"} {
-		l.record(one(t, key, limit), limit.Step(), someInstant)
-	}
-	named := one(t, "usr=3", limit)
-	named.decision.Receipt = algorithms.ReceiptOf(step.Receipt{Units: 1})
-	l.record(named, limit.Step(), someInstant)
-	for _, tt := range []struct {
-		keys []string
-		want bool
-		owed int
+// A shared Return takes its units off the debt of its key, as far as they have not drained, but none that a receipt of the
+// memory names.
+func TestLedgerWithdraws(t *testing.T) {
+	limit := algorithms.TokenBucket(60, time.Minute)
+	after := func(seconds int64) int64 { return someInstant + seconds*time.Second.Microseconds() }
+	back := itemOf(t, algorithms.Check{Policy: "p", Key: "usr=1", Limit: limit, Op: algorithms.Return, Cost: 5})
+	back.Cost = 5 // whatever the receipt was
+	for name, tt := range map[string]struct {
+		forced, named int64
+		between       int64 // s
+		want          bool
+		owed          int64 // at last
 	}{
-		{[]string{"usr=1", "usr=4"}, false, 3},
-		{[]string{"usr=1", "usr=3"}, false, 3},
-		{[]string{"usr=1", "usr=2"}, true, 1},
-		{[]string{"usr=1"}, false, 1},
+		"its units":                {5, 0, 0, true, 0},
+		"and others":               {9, 0, 0, true, 4},
+		"and named ones":           {5, 3, 0, true, 3},
+		"some have drained":        {5, 0, 2, true, 0},
+		"all have drained":         {5, 0, 20, false, 0},
+		"named ones only":          {0, 8, 0, false, 8},
+		"named ones came later":    {5, 8, 20, false, 8},
+		"too few":                  {4, 3, 0, false, 7},
+		"others drained meanwhile": {5, 4, 3, true, 1},
 	} {
-		got := l.withdraw(returns(tt.keys...), someInstant)
-		owed := 0
-		for _, d := range l.keys {
-			owed += int(d.bringTo(someInstant))
+		l := newLedger()
+		charge := func(units, now int64, receipt algorithms.Receipt) {
+			it := itemOf(t, algorithms.Check{Policy: "p", Key: "usr=1", Limit: limit, Cost: units})
+			it.decision.Receipt = receipt
+			if units > 0 {
+				l.record(it, limit.Step(), now)
+			}
+		}
+		now := after(tt.between)
+		charge(tt.forced, someInstant, algorithms.Receipt{})
+		charge(tt.named, now, algorithms.ReceiptOf(step.Receipt{Units: tt.named}))
+		got, owed := l.withdraw(back, now), int64(0)
+		if d := l.keys[back.Key]; d != nil {
+			owed = d.bringTo(now)
 		}
 		if got != tt.want || owed != tt.owed {
-			t.Errorf("%v: got %v, and %d units owed, want %v and %d", tt.keys, got, owed, tt.want, tt.owed)
+			t.Errorf("%s: got %v, and %d units owed, want %v and %d", name, got, owed, tt.want, tt.owed)
 		}
 	}
 }

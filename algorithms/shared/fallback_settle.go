@@ -25,19 +25,25 @@ import (
 )
 
 // settle applies a call of settlements. The memory settles what it has admitted.
-// The primary settles the rest: to it, receipts of the memory are of another
-// limiter, and change nothing.
+// Returns of units that are owed make the debt smaller: the primary would receive
+// them before the debt, and could find fewer units to return. The primary settles
+// the rest: to it, the other items are of another limiter, and change nothing.
 func (f *fallback) settle(ctx context.Context, c *call) error {
 	var local part
-	others := len(c.items)
+	var withdrawn []*item
+	others, now := len(c.items), f.now()
 	for i := range c.items {
-		if it := &c.items[i]; issuedHere(it) {
+		switch it := &c.items[i]; {
+		case issuedHere(it):
 			others--
 			f.add(&local, it)
+		case it.undoes(now) && f.owed.withdraw(it, now):
+			others--
+			it.Dropped = true
+			withdrawn = append(withdrawn, it)
 		}
 	}
 	settled, err := f.answer(ctx, &local)
-	now := f.now()
 	for _, it := range local.items {
 		if settled && it.Op == step.Return {
 			f.owed.unrecord(it, now)
@@ -49,6 +55,10 @@ func (f *fallback) settle(ctx context.Context, c *call) error {
 	if settled {
 		local.adopt()
 	}
+	for _, it := range withdrawn {
+		it.Dropped = false
+		it.handOver()
+	}
 	return err
 }
 
@@ -59,13 +69,7 @@ func issuedHere(it *item) bool {
 
 // settleShared lets the primary settle a call. Without the primary, forces go to the
 // memory, Returns are kept or fail, grants and resets fail, and renewals are dropped.
-//
-// Returns whose units are owed make the debt smaller. The primary would receive them before the debt, and could find
-// fewer units to return.
 func (f *fallback) settleShared(ctx context.Context, c *call) error {
-	if f.owed.withdraw(c.items, f.now()) {
-		return nil
-	}
 	cause := f.primary.allow(ctx, c)
 	if cause == nil {
 		for i := range c.items {
@@ -84,6 +88,7 @@ func (f *fallback) settleShared(ctx context.Context, c *call) error {
 	for i := range c.items {
 		it := &c.items[i]
 		switch {
+		case it.Dropped: // settled here, or another limiter's
 		case it.fate == fateSettled:
 			it.decide(it.Now, algorithms.Shared)
 			continue

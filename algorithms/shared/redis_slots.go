@@ -133,7 +133,11 @@ func (rc *redisCall) run(ctx context.Context) error {
 	within, cancel := context.WithDeadline(ctx, began.Add(rc.redis.transport.Deadline))
 	defer cancel()
 	for part := 1; part < len(rc.groups); part++ {
-		if err := rc.runGroup(within, part); err != nil {
+		err := trouble.ErrUnsent
+		if within.Err() == nil {
+			err = rc.runGroup(within, part)
+		}
+		if err != nil {
 			// Only finished groups are given back. The group that failed may
 			// still be on its way.
 			rc.giveBack(ctx, func(it *item) bool { return it.part < part })

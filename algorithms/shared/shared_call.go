@@ -172,10 +172,10 @@ func (it *item) returnsShared() bool {
 }
 
 // undoes reports whether a Return may take its units off a charge that Redis has not made at now: units of a key are
-// alike. A Return of an ended window credits nothing, so it takes none of the units of the next window.
+// alike. A Return of an earlier window takes none of the units of this one.
 func (it *item) undoes(now int64) bool {
 	l := &it.Limit
-	return it.returnsShared() && it.Cost > 0 && it.Cost <= it.Receipt.Units && it.Home == &it.Item.Item &&
+	return it.returnsShared() && it.Cost > 0 && it.Cost <= it.Receipt.Units &&
 		l.Row.ChargedLater && (l.Row.Refill == step.Continuously || l.Turned(it.Receipt.T, now) == 0)
 }
 

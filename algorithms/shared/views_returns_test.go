@@ -73,3 +73,25 @@ func TestReturnTakesItsUnitsOffTheDebt(t *testing.T) {
 		}
 	}
 }
+
+// TestReturnOfTwoKeysTakesOneOffTheDebt: of a call, the Returns whose units are owed make the debt smaller, and Redis makes the
+// others.
+func TestReturnOfTwoKeysTakesOneOffTheDebt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		limit := algorithms.PerMonth(100, time.UTC)
+		w, owed := newLateReturn(t, limit, 0)
+		charged := checkOf("usr=2", limit, 7)
+		charged.Decision = take(t, w.shared.store, "usr=2", limit, 7)
+		charged.Op = algorithms.Return
+		checks := []algorithms.Check{charged, owed}
+		if err := w.Allow(t.Context(), checks); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(2 * handBackEvery)
+		for i, key := range []string{"usr=2", "usr=1"} {
+			if got := used(t, w.shared.store, key, limit); got != 0 || checks[i].Decision.Receipt.Units() != 0 || !checks[i].Decision.Allowed {
+				t.Errorf("%s: got %d units charged, and %+v, want none, and no receipt", key, got, checks[i].Decision)
+			}
+		}
+	})
+}

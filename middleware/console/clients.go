@@ -58,10 +58,11 @@ func (w *watched) appendClient(all []Client, key Client) []Client {
 
 // merge returns one entry for each client that was not denied before an instant.
 func merge(all []Client, since time.Time) []Client {
-	merged := []Client{}
+	merged, places := []Client{}, make(map[string]int, len(all))
 	for _, other := range all {
-		i := slices.IndexFunc(merged, func(c Client) bool { return c.Client == other.Client })
-		if i < 0 {
+		i, known := places[other.Client]
+		if !known {
+			places[other.Client] = len(merged)
 			merged = append(merged, other)
 			continue
 		}

@@ -117,9 +117,15 @@ func (c *Console) target(s Subject, prefix bool) (*target, error) {
 
 func (w *watched) target(key string) *target {
 	t := &target{watched: w, key: key}
-	f, _ := t.m.Inside().InForce(t.policy.Name, key, "", algorithms.Limit{})
+	f := t.inForce("", algorithms.Limit{})
 	t.override, t.mode = f.Override, f.Mode
 	return t
+}
+
+// inForce returns what holds for the key.
+func (t *target) inForce(tier string, own algorithms.Limit) ratelimit.InForce {
+	f, _ := t.m.InForce(t.policy.Name, t.key, tier, own)
+	return f
 }
 
 // reveal returns the key, or the first part of keys, that TopDenied shows as a hash.
@@ -153,11 +159,7 @@ func (c *Console) policies() iter.Seq[*watched] {
 					continue
 				}
 				known[p.Name] = true
-				w := newWatched(m, &p)
-				for _, other := range c.all {
-					w.offenders = append(w.offenders, other.TopDenied(p.Name, rememberedKeys)...)
-				}
-				if !yield(w) {
+				if !yield(c.watch(m, &p)) {
 					return
 				}
 			}
@@ -167,12 +169,23 @@ func (c *Console) policies() iter.Seq[*watched] {
 
 // find returns the policy of a name, or nil.
 func (c *Console) find(name string) *watched {
-	for w := range c.policies() {
-		if w.policy.Name == name {
-			return w
+	for _, m := range c.all {
+		for _, p := range m.Policies() {
+			if p.Name == name {
+				return c.watch(m, &p)
+			}
 		}
 	}
 	return nil
+}
+
+// watch returns a policy with the offenders of all Middlewares.
+func (c *Console) watch(m *ratelimit.Middleware, p *ratelimit.Policy) *watched {
+	w := newWatched(m, p)
+	for _, other := range c.all {
+		w.offenders = append(w.offenders, other.TopDenied(p.Name, rememberedKeys)...)
+	}
+	return w
 }
 
 // one returns the target of a subject that is one key.
@@ -185,7 +198,7 @@ func (c *Console) one(s Subject) (*target, error) {
 
 // ask answers checks in place.
 func (t *target) ask(ctx context.Context, checks []algorithms.Check) error {
-	_, limiter := t.m.Inside().Limiter()
+	_, limiter := t.m.Limiter()
 	if err := limiter.Allow(ctx, checks); err != nil {
 		return fmt.Errorf("ratelimit: %w", err)
 	}

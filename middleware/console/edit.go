@@ -31,7 +31,7 @@ func (c *Console) editor(policy string) (editor, error) {
 	} else {
 		return nil, fmt.Errorf("ratelimit: policy %q: %w", policy, ErrNotFound)
 	}
-	edit, ok := m.Inside().Overrides().(editor)
+	edit, ok := m.Overrides().(editor)
 	if !ok {
 		return nil, fmt.Errorf("ratelimit: the overrides of policy %q are %w: set Options.Overrides to a table of package overrides", policy, ErrUneditable)
 	}

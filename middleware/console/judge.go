@@ -63,7 +63,7 @@ func (c *Console) lastDenial(t *target) *ratelimit.Offender {
 // nil means none.
 func (t *target) limits(last *ratelimit.Offender) []LimitState {
 	in := func(tier string, own algorithms.Limit) LimitState {
-		f, _ := t.m.Inside().InForce(t.policy.Name, t.key, tier, own)
+		f := t.inForce(tier, own)
 		l := LimitState{Reason: Reason(f.From), Limit: f.Limit}
 		if l.Reason == ByTier {
 			l.Tier = tier
@@ -96,7 +96,7 @@ func (t *target) look(ctx context.Context, l *LimitState) error {
 	}
 	d := &checks[0].Decision
 	l.Remaining, l.ResetAfter, l.UnitAfter, l.Source = d.Remaining, Wait(d.ResetAfter), Wait(d.UnitAfter), d.Source.String()
-	_, limiter := t.m.Inside().Limiter()
+	_, limiter := t.m.Limiter()
 	if store, ok := wrapped.Find[interface{ StoredKey(algorithms.Check) string }](limiter); ok {
 		l.Stored = store.StoredKey(checks[0])
 	}
@@ -166,7 +166,7 @@ func (t *target) judgeLimits(s *Standing) {
 // away reports whether the limiter counts together with other instances, and Redis
 // did not answer for a limit.
 func (t *target) away(limits []LimitState) bool {
-	_, limiter := t.m.Inside().Limiter()
+	_, limiter := t.m.Limiter()
 	counter, ok := wrapped.Find[wrapped.Counter](limiter)
 	return ok && counter.Stats().Shared && limits[0].Source != algorithms.Shared.String()
 }

@@ -38,7 +38,7 @@ func (t *target) shares() (all []LimitState) {
 
 // divided returns the limit in force for a key of all tenants.
 func (t *target) divided(key string) algorithms.Limit {
-	f, _ := t.m.Inside().InForce(t.policy.Name, key, "", algorithms.Limit{})
+	f, _ := t.m.InForce(t.policy.Name, key, "", algorithms.Limit{})
 	return f.Limit
 }
 

@@ -119,7 +119,7 @@ func (c *Console) stillBanned(ctx context.Context, s Subject) error {
 		if w.policy.Shadow || s.Policy != overrides.All && s.Policy != w.policy.Name {
 			continue
 		}
-		if table, ok := w.m.Inside().Overrides().(interface{ Refresh(context.Context) error }); ok {
+		if table, ok := w.m.Overrides().(interface{ Refresh(context.Context) error }); ok {
 			if err := table.Refresh(ctx); err != nil {
 				return fmt.Errorf("ratelimit: %w", err)
 			}

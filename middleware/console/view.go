@@ -36,7 +36,7 @@ func (h *handler) policies(r *http.Request) (any, error) {
 			Name: p.Name, Keys: w.shapes(), Limit: p.Limit, Tiers: p.Tiers, Candidate: p.Candidate,
 			Fail: p.Fail.String(), Hidden: p.Hidden, Capacity: p.Capacity, Shadow: p.Shadow,
 		}
-		f, _ := w.m.Inside().InForce(p.Name, ratelimit.Everyone, "", algorithms.Limit{})
+		f, _ := w.m.InForce(p.Name, ratelimit.Everyone, "", algorithms.Limit{})
 		v.Everyone = f.Override
 		all = append(all, v)
 	}

@@ -272,7 +272,7 @@ func (c *Console) standing(ctx context.Context, t *target) (s Standing, err erro
 
 // setFor returns the policy and the key for which the override in force is set; nil if the table cannot tell.
 func (t *target) setFor(ctx context.Context) []string {
-	table, ok := t.m.Inside().Overrides().(editor)
+	table, ok := t.m.Overrides().(editor)
 	if !ok {
 		return nil
 	}

@@ -55,7 +55,7 @@ func (m *Metrics) Observe(ctx context.Context, e ratelimit.Event) {
 	m.counts.Observe(ctx, e)
 	switch v := &e.Verdict; e.Kind {
 	case ratelimit.Decided:
-		if e.Middleware.Inside().Asked(v) {
+		if v.Asked() {
 			m.durations.Record(ctx, e.Elapsed.Seconds(), m.bySource[min(v.Source(), algorithms.Local)])
 		}
 		describe(ctx, v)

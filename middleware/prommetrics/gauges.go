@@ -67,17 +67,21 @@ func (m *Metrics) collectGauges(ch chan<- prometheus.Metric) {
 	m.mu.Lock()
 	middlewares := slices.Collect(maps.Keys(m.middlewares))
 	m.mu.Unlock()
+	worst := make(map[string]offender)
 	for _, middleware := range middlewares {
 		overrides := []string{everyPolicy}
 		for _, p := range middleware.Policies() {
 			all.putLimits(middleware, &p)
-			m.putDenials(all, middleware, p.Name)
+			m.putDenials(all, worst, middleware, p.Name)
 			overrides = append(overrides, p.Name)
 		}
-		all.putOverrides(middleware.Inside().Overrides(), overrides)
+		all.putOverrides(middleware.Overrides(), overrides)
 		for _, f := range middleware.Findings() {
 			all.put(sum, foundProblems, 1, f.Code)
 		}
+	}
+	for policy, o := range worst {
+		all.put(sum, topOffender, o.ratio, policy, labelOf(o.tier))
 	}
 	for l := range m.watched() {
 		for code, holds := range l.stats.Stats().Redis.Findings {
@@ -97,7 +101,7 @@ func (m *Metrics) collectGauges(ch chan<- prometheus.Metric) {
 // largest units count, and the smallest share.
 func (all gauges) putLimits(middleware *ratelimit.Middleware, p *ratelimit.Policy) {
 	for _, tier := range append(slices.Collect(maps.Keys(p.Tiers)), "") {
-		f, found := middleware.Inside().InForce(p.Name, ratelimit.Everyone, tier, algorithms.Limit{})
+		f, found := middleware.InForce(p.Name, ratelimit.Everyone, tier, algorithms.Limit{})
 		if !found {
 			return // an Update has just removed the policy
 		}
@@ -112,17 +116,25 @@ func (all gauges) putLimits(middleware *ratelimit.Middleware, p *ratelimit.Polic
 	}
 }
 
-// putDenials adds how many keys a policy has denied lately, what one of them certainly has of the denials, and what the
-// named clients have.
-func (m *Metrics) putDenials(all gauges, middleware *ratelimit.Middleware, policy string) {
+// An offender is the key that a policy denies most: its part of the denials, and its tier.
+type offender struct {
+	ratio float64
+	tier  string
+}
+
+// putDenials adds how many keys a policy has denied lately, and what the named clients have of the denials. It notes what one
+// key certainly has: of the policies of one name, the largest ratio counts.
+func (m *Metrics) putDenials(all gauges, worst map[string]offender, middleware *ratelimit.Middleware, policy string) {
 	top := middleware.TopDenied(policy, rememberedKeys)
-	ratio, tier := 0.0, ""
+	var one offender
 	if len(top) > 0 {
-		ratio, tier = float64(top[0].Denied-top[0].Error)/float64(top[0].Of), top[0].Tier
+		one = offender{float64(top[0].Denied-top[0].Error) / float64(top[0].Of), top[0].Tier}
 	}
 	// An Update may not have announced its policies yet.
-	if _, ok := (*m.series.Load())[seriesName{policy, tier}]; ok {
-		all.put(math.Max, topOffender, ratio, policy, labelOf(tier))
+	if _, ok := (*m.series.Load())[seriesName{policy, one.tier}]; ok {
+		if other, known := worst[policy]; !known || one.ratio > other.ratio {
+			worst[policy] = one
+		}
 		all.put(math.Max, deniedKeys, float64(len(top)), policy)
 	}
 	for _, name := range m.clients {

@@ -22,7 +22,7 @@ type limiter struct {
 
 // register watches a Middleware, and adds the series of its policies.
 func (m *Metrics) register(middleware *ratelimit.Middleware) {
-	_, limits := middleware.Inside().Limiter()
+	_, limits := middleware.Limiter()
 	_, alone := wrapped.Find[*algorithms.Memory](limits)
 	for _, p := range middleware.Policies() {
 		m.begin(&p, alone)
@@ -45,7 +45,7 @@ func (m *Metrics) unregister(middleware *ratelimit.Middleware) {
 // limiterOf returns the limiter of a Middleware under the label that it has, or
 // under a free label; nil if it has no Stats. It requires mu.
 func (m *Metrics) limiterOf(middleware *ratelimit.Middleware) *limiter {
-	name, limits := middleware.Inside().Limiter()
+	name, limits := middleware.Limiter()
 	stats, ok := wrapped.Find[wrapped.Counter](limits)
 	if !ok {
 		return nil

@@ -50,6 +50,22 @@ func TestNewAgain(t *testing.T) {
 	}
 }
 
+// TestTopOffenderOfSeveralMiddlewares: policies of one name have one series, with the largest ratio and the tier of its key.
+func TestTopOffenderOfSeveralMiddlewares(t *testing.T) {
+	reg := prometheus.NewRegistry()
+	m, memory := newMetrics(t, reg), newMemory(t)
+	policy := ratelimit.Policy{Name: "p", Key: tenant, Limit: hourly, Tiers: map[string]algorithms.Limit{"pro": algorithms.TokenBucket(1, time.Hour)}}
+	denies := newMiddleware(t, memory, m, policy)
+	newMiddleware(t, memory, m, policy) // denies nobody
+	for range 3 {
+		_, _ = denies.Check(withKey("192.0.2.1", "paid.pro"))
+	}
+	values, _ := gather(t, reg)
+	if got := labels(values, "ratelimit_top_offender_denial_ratio", "tier"); len(got) != 1 || values["ratelimit_top_offender_denial_ratio{policy=p,tier=pro}"] != 1 {
+		t.Errorf("got the ratio of the tiers %v, want one series, of pro", got)
+	}
+}
+
 // TestRequests: metrics count the requests of several Middlewares by policy, tier and outcome.
 func TestRequests(t *testing.T) {
 	reg := prometheus.NewRegistry()

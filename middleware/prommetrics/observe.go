@@ -47,7 +47,7 @@ func (m *Metrics) decided(ctx context.Context, e *ratelimit.Event) {
 	if e.Policy != "" { // its key is an error, so the verdict does not hold it
 		m.count(m.find(e.Policy, ""), seriesName{e.Policy, ""}, ratelimit.OutcomeKeyError).Inc()
 	}
-	if e.Middleware.Inside().Asked(v) {
+	if v.Asked() {
 		m.observe(ctx, e)
 	}
 	for i := range v.Policies {

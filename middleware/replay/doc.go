@@ -80,6 +80,8 @@
 //   - about 300 bytes for each admitted request that holds units or may return them, until
 //     its end in the log: requests of a Concurrent limit, a ChargeIf or a Cost.
 //
+// Garbage that Go has not yet collected can double that; GOGC and GOMEMLIMIT bound it.
+//
 // Decisions go to a temporary file, 16 bytes each, which loses its name at once where the
 // system allows that.
 //

@@ -19,7 +19,7 @@ func limitersOf[T any](middlewares []*ratelimit.Middleware) iter.Seq2[string, T]
 	return func(yield func(string, T) bool) {
 		var seen []T
 		for _, m := range middlewares {
-			name, limiter := m.Inside().Limiter()
+			name, limiter := m.Limiter()
 			l, ok := wrapped.Find[T](limiter)
 			if !ok || slices.ContainsFunc(seen, func(other T) bool { return wrapped.Same(other, l) }) {
 				continue

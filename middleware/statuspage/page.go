@@ -140,7 +140,7 @@ func (p *Page) decided(e *ratelimit.Event) {
 		count(e.Policy, ratelimit.OutcomeKeyError)
 	}
 	// A limiter of another module may report a source that does not exist.
-	if source := int(min(v.Source(), algorithms.Local)); e.Middleware.Inside().Asked(v) {
+	if source := int(min(v.Source(), algorithms.Local)); v.Asked() {
 		p.decisions.Add(source*recent.Buckets+recent.Bucket(e.Elapsed), now)
 	}
 	for i := range v.Policies {

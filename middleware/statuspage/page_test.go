@@ -268,10 +268,11 @@ func TestDenied(t *testing.T) {
 	}
 }
 
-// TestOverridesOfAllPolicies: a ban in all policies counts in the row of each.
+// TestOverridesOfAllPolicies: a ban in all policies counts in the row of each that reads the table.
 func TestOverridesOfAllPolicies(t *testing.T) {
 	page, table := statuspage.New(nil), overrides.NewMemory()
 	shownOn(t, page, algorithms.NewMemory(nil), ratelimit.Options{Overrides: table}, byIP("p", hourly), byIP("q", hourly))
+	shownOn(t, page, algorithms.NewMemory(nil), ratelimit.Options{}, byIP("r", hourly)) // has no table
 	for _, policy := range []string{overrides.All, "q"} {
 		if err := table.Set(t.Context(), policy, "ip=192.0.2.1", ratelimit.Override{Mode: ratelimit.ModeBanned}); err != nil {
 			t.Fatal(err)

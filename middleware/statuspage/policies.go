@@ -58,7 +58,7 @@ func (p *Page) policy(m *ratelimit.Middleware, policy *ratelimit.Policy, now tim
 // sharesOf returns how many tenants share the limit in force, and the share of a weight of 1; 0 and nil without any.
 func sharesOf(m *ratelimit.Middleware, policy *ratelimit.Policy) (tenants int, one *algorithms.Limit) {
 	tenants, weights := m.Inside().Tenants(policy.Name)
-	f, found := m.Inside().InForce(policy.Name, ratelimit.Everyone, "", algorithms.Limit{})
+	f, found := m.InForce(policy.Name, ratelimit.Everyone, "", algorithms.Limit{})
 	if tenants == 0 || !found {
 		return 0, nil
 	}
@@ -67,7 +67,7 @@ func sharesOf(m *ratelimit.Middleware, policy *ratelimit.Policy) (tenants int, o
 }
 
 func newDefinition(p *ratelimit.Policy, m *ratelimit.Middleware) definition {
-	f, _ := m.Inside().InForce(p.Name, ratelimit.Everyone, "", algorithms.Limit{})
+	f, _ := m.InForce(p.Name, ratelimit.Everyone, "", algorithms.Limit{})
 	return definition{
 		Name: p.Name, Limit: p.Limit, Tiers: p.Tiers, Candidate: p.Candidate, Fail: p.Fail.String(), Modes: properties(p),
 		Everyone: f.Override, Ignored: f.Ignored != nil, mode: f.Mode,
@@ -76,6 +76,18 @@ func newDefinition(p *ratelimit.Policy, m *ratelimit.Middleware) definition {
 
 // everyPolicy is the policy of an override for all policies, in package overrides.
 const everyPolicy = "*"
+
+// countOverrides counts the overrides of a policy, in the tables of the Middlewares that have it. They mostly have one
+// table; of several, the one with most overrides counts.
+func (p *policyView) countOverrides(middlewares []*ratelimit.Middleware) {
+	for _, m := range middlewares {
+		for _, policy := range m.Policies() {
+			if policy.Name == p.Name && reflect.DeepEqual(newDefinition(&policy, m), p.definition) {
+				p.Overrides = max(p.Overrides, countOverrides(m.Overrides(), p.Name))
+			}
+		}
+	}
+}
 
 // countOverrides returns the number of overrides that hold for keys of a policy, or for keys of all policies. It looks
 // at each of them, so requests must not wait for it.

@@ -61,9 +61,7 @@ func newLatencyView(durations []uint32) latencyView {
 func (p *Page) view(ctx context.Context) *view {
 	v, middlewares := p.survey(time.Since(p.made))
 	for i := range v.Policies {
-		for _, m := range middlewares { // they mostly have one table
-			v.Policies[i].Overrides = max(v.Policies[i].Overrides, countOverrides(m.Inside().Overrides(), v.Policies[i].Name))
-		}
+		v.Policies[i].countOverrides(middlewares)
 	}
 	v.Clients, v.Near = denied(middlewares, p.console), near(middlewares, p.console)
 	var found []algorithms.Finding

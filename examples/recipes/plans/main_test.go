@@ -43,7 +43,7 @@ func TestPlans(t *testing.T) {
 			t.Errorf("got status %d after the wait", w.Code)
 		}
 		month := []algorithms.Check{{Policy: "month", Key: "usr=globex", Limit: algorithms.PerMonth(10_000, nil)}}
-		if _, memory := limited.Inside().Limiter(); memory.Allow(t.Context(), month) != nil || month[0].Decision.Remaining != 10_000-61 {
+		if _, memory := limited.Limiter(); memory.Allow(t.Context(), month) != nil || month[0].Decision.Remaining != 10_000-61 {
 			t.Errorf("got %+v left of the month, want %d", month[0].Decision, 10_000-61)
 		}
 	})

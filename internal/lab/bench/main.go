@@ -73,6 +73,9 @@ func (o options) command() string {
 	if o.only.String() != "" {
 		command += fmt.Sprintf(" -only '%s'", o.only)
 	}
+	if o.quick {
+		command += " -quick"
+	}
 	if o.rounds != defaultRounds {
 		command += fmt.Sprintf(" -rounds %d", o.rounds)
 	}
@@ -82,6 +85,9 @@ func (o options) command() string {
 // measureAll runs the measures one after the other, all on one Redis server. It starts
 // the proxies first, so that nothing is measured in vain where they do not work.
 func (p *page) measureAll(ctx context.Context) error {
+	if len(p.options.selected()) == 0 {
+		return fmt.Errorf("no measure matches -only %q", p.options.only)
+	}
 	server, err := startServer()
 	if err != nil {
 		return err

@@ -47,8 +47,10 @@ func (l *leg) run(ctx context.Context, start func(*nottest.Owner) *topology, d t
 		return err
 	}
 	l.books = books{begin: time.Now(), accounts: map[string]*account{}}
+	watched, stopWatch := context.WithCancel(context.Background())
+	defer stopWatch()
+	go l.waits.watch(watched)
 	working, stopWork := context.WithCancel(context.Background())
-	go l.waits.watch(working)
 	var callers sync.WaitGroup
 	callers.Go(func() { l.work(working) })
 	end := func() { stopWork(); callers.Wait() }

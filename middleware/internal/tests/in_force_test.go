@@ -42,7 +42,7 @@ func TestInForceIsWhatRequestsMeet(t *testing.T) {
 					m := newMiddleware(t, newStill(t), &ratelimit.Options{Overrides: table, Logger: quiet}, p, slots)
 					r := onPlan(from("192.0.2.1"), tier)
 					v, _ := m.Check(r) // of an override that bans slots, too
-					f, found := m.Inside().InForce("p", "usr=me", tier, own)
+					f, found := m.InForce("p", "usr=me", tier, own)
 					name := fmt.Sprintf("%+v, LimitOf %v, tier %q, shadow %t", table, own, tier, shadow)
 					if !found {
 						t.Fatalf("%s: got no policy", name)
@@ -88,16 +88,16 @@ func TestInForceSaysWhy(t *testing.T) {
 		{override: leaky, want: 10, from: "default", ignored: true},
 	} {
 		m := newMiddleware(t, newStill(t), &ratelimit.Options{Overrides: fixed{ratelimit.Override{Limit: tt.override}, true}}, p)
-		f, found := m.Inside().InForce("p", "usr=me", tt.tier, tt.own)
+		f, found := m.InForce("p", "usr=me", tt.tier, tt.own)
 		if !found || f.Limit != perHour(tt.want) || f.From != tt.from || (f.Ignored != nil) != tt.ignored || f.Override == nil {
 			t.Errorf("%+v: got %+v", tt, f)
 		}
 	}
 	none := newMiddleware(t, newStill(t), nil, ratelimit.Policy{Name: "p", Key: keyfunc.IP(nil), Limit: hourly})
-	if f, found := none.Inside().InForce("p", "ip=192.0.2.1", "", perHour(30)); !found || f.Limit != hourly || f.Override != nil {
+	if f, found := none.InForce("p", "ip=192.0.2.1", "", perHour(30)); !found || f.Limit != hourly || f.Override != nil {
 		t.Errorf("got %+v, %t without LimitOf, want the policy's limit", f, found)
 	}
-	if f, found := none.Inside().InForce("q", "ip=192.0.2.1", "", algorithms.Limit{}); found {
+	if f, found := none.InForce("q", "ip=192.0.2.1", "", algorithms.Limit{}); found {
 		t.Errorf("got %+v of a policy that does not exist", f)
 	}
 }

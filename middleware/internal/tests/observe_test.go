@@ -221,7 +221,7 @@ func TestObserverCallsBack(t *testing.T) {
 		act  func(*ratelimit.Middleware)
 		want string
 	}{
-		"read":    {func(m *ratelimit.Middleware) { m.Policies(); m.Inside().Limiter(); m.Findings(); m.TopDenied("p", 1) }, "registered registered unregistered"},
+		"read":    {func(m *ratelimit.Middleware) { m.Policies(); m.Limiter(); m.Findings(); m.TopDenied("p", 1) }, "registered registered unregistered"},
 		"update":  {func(m *ratelimit.Middleware) { _ = m.Update(byIP("r", hourly)) }, "registered registered registered unregistered"},
 		"release": {(*ratelimit.Middleware).Release, "registered registered unregistered"},
 		"close":   {func(m *ratelimit.Middleware) { _ = m.Close(context.Background()) }, "registered registered unregistered"},

@@ -21,7 +21,7 @@ func TestObserversInOrder(t *testing.T) {
 	var got []string
 	observer := func(name string) ratelimit.Observer {
 		return ratelimit.ObserverFunc(func(_ context.Context, e ratelimit.Event) {
-			limiter, _ := e.Middleware.Inside().Limiter()
+			limiter, _ := e.Middleware.Limiter()
 			got = append(got, fmt.Sprint(name, " ", e.Kind, " ", limiter, " ", len(e.Middleware.Policies()), " ", len(e.Middleware.TopDenied("p", 9))))
 		})
 	}
@@ -115,7 +115,7 @@ func TestWrappedLimiters(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			m := newMiddleware(t, tt.limiter, &ratelimit.Options{LimiterName: tt.given, Logger: quiet}, byIP("p", perHour(1000)))
-			name, limiter := m.Inside().Limiter()
+			name, limiter := m.Limiter()
 			if name != tt.want || limiter != tt.limiter {
 				t.Errorf("got limiter %q %v, want %q and the limiter itself", name, limiter, tt.want)
 			}
