@@ -113,8 +113,8 @@ func (r *route) exhaust(t *testing.T, s *server) (admitted, most int, denial rep
 
 // most returns how many attempts the limit may admit in a time shorter than its window.
 func (r *route) most(began, ended time.Time) int {
-	if r.name == "reports" && !began.Truncate(time.Minute).Equal(ended.Truncate(time.Minute)) {
-		return 2 * r.admits // the minute has turned
+	if r.name == "reports" { // of a window of the clock
+		return r.admits * (1 + int(ended.Truncate(time.Minute).Sub(began.Truncate(time.Minute))/time.Minute))
 	}
 	return r.admits + int(ended.Sub(began)/r.another)
 }
