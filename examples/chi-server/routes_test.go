@@ -111,7 +111,7 @@ func (r *route) exhaust(t *testing.T, s *server) (admitted, most int, denial rep
 	return admitted, r.most(began, time.Now()), denial
 }
 
-// most returns how many attempts the limit may admit in a time shorter than its window.
+// most returns how many attempts the limit may admit in a time.
 func (r *route) most(began, ended time.Time) int {
 	if r.name == "reports" { // of a window of the clock
 		return r.admits * (1 + int(ended.Truncate(time.Minute).Sub(began.Truncate(time.Minute))/time.Minute))
