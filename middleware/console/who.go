@@ -160,8 +160,9 @@ func (s *Standing) why() string {
 	case ByOutage:
 		return "Redis does not answer, and the policy fails open"
 	case ByOverride:
-		if s.Override.Limit == (algorithms.Limit{}) {
-			return "an override says " + string(s.Override.Mode)
+		// An override that came while the limits were read is not the Standing's.
+		if o := s.Override; o != nil && (o.Limit == (algorithms.Limit{}) || s.Limits == nil) {
+			return "an override says " + string(o.Mode)
 		}
 	case "":
 		if s.Limits == nil {
