@@ -20,8 +20,8 @@
 // Of N live instances, each admits one Nth of a limit by itself, and at least one unit. When Redis is back, it
 // charges the units that were admitted without it, as far as they fit.
 //
-// A script that Redis may have executed is never sent again. A Return is Undecided if it is kept for later, or needs no Redis, and an
-// error if Redis has perhaps executed it, unless its limit is Concurrent.
+// A script that Redis may have executed is never sent again. A Return is Undecided if it is kept for later, or needs no
+// Redis. It is an error if Redis has perhaps executed it, unless its limit is Concurrent.
 //
 // OUTAGES.md, in this folder, bounds what each failure admits and denies. RUNBOOK.md, at the top of the module, says
 // what to do.

@@ -83,15 +83,15 @@ func (p *policyView) countOverrides(middlewares []*ratelimit.Middleware) {
 	for _, m := range middlewares {
 		for _, policy := range m.Policies() {
 			if policy.Name == p.Name && reflect.DeepEqual(newDefinition(&policy, m), p.definition) {
-				p.Overrides = max(p.Overrides, countOverrides(m.Overrides(), p.Name))
+				p.Overrides = max(p.Overrides, overridesOf(m.Overrides(), p.Name))
 			}
 		}
 	}
 }
 
-// countOverrides returns the number of overrides that hold for keys of a policy, or for keys of all policies. It looks
+// overridesOf returns the number of overrides that hold for keys of a policy, or for keys of all policies. It looks
 // at each of them, so requests must not wait for it.
-func countOverrides(table ratelimit.Overrides, policy string) (n int) {
+func overridesOf(table ratelimit.Overrides, policy string) (n int) {
 	if table, ok := table.(interface {
 		Count(policy string) map[ratelimit.Mode]int
 	}); ok {
