@@ -41,7 +41,9 @@ func newSite(t *testing.T, start func(*testing.T, ...string) *server) *incident 
 	in.env = append(os.Environ(), "CONSOLE="+s.url+"/admin", "TOKEN="+token, "REDIS=redis://"+redis.Addr(), "STATUS="+s.url+"/status")
 	in.fill = strings.NewReplacer("ACCOUNT", "merchant-1", "POLICY", "charges-merchant", "LOGFILE", in.log,
 		"ADDRESS", "192.0.2.9:9", "USER", "default", "MEMORY", "1gb", "LIMIT", "77/1m",
-		"TODAYT14:00:00Z", time.Now().Add(-time.Hour).UTC().Format(time.RFC3339), "TOMORROW", time.Now().Add(24*time.Hour).UTC().Format("2006-01-02"))
+		"TODAYT14:00:00Z", time.Now().Add(-time.Hour).UTC().Format(time.RFC3339),
+		// The day after tomorrow, because tomorrow may begin in a minute.
+		"TOMORROW", time.Now().Add(48*time.Hour).UTC().Format("2006-01-02"))
 	return in
 }
 
