@@ -179,6 +179,36 @@ func TestReturnsFreePlacesAfterAnOutage(t *testing.T) {
 	}
 }
 
+// Redis goes away between the admission of units ahead of it and their charge. Their Return, in the outage, leaves charged
+// what the request has cost.
+func TestReturnsOfUnitsThatAnOutageOwes(t *testing.T) {
+	t.Parallel()
+	for _, limit := range []algorithms.Limit{algorithms.PerMonth(100, time.UTC), algorithms.TokenBucket(100, 100*24*time.Hour)} {
+		t.Run(limit.String(), func(t *testing.T) {
+			t.Parallel()
+			server := redistest.Start(t)
+			proxy := redistest.StartProxy(t, server.Addr())
+			l := must(t, clientOf(t, proxy.Addr(), nil), &Options{Ahead: 50, Deadline: 500 * time.Millisecond, Logger: new(logRecords).logger()})
+			direct := newRedis(t, server.Client(), nil)
+			redistest.Until(t, "Redis decides", func() bool { return take(t, l, "usr=1", limit, 3).Source == algorithms.Shared })
+			before := used(t, direct, "usr=1", limit) // a busy machine may have needed several takes
+			proxy.Set(redistest.Refuse())
+			l.views.certain(1)
+			ahead := take(t, l, "usr=1", limit, 20)
+			redistest.Until(t, "the units are owed", func() bool { return l.Stats().Fallback.Owed == 1 })
+			d := settleAt(t, l, algorithms.Check{Key: "usr=1", Limit: limit, Op: algorithms.Return, Cost: 12, Decision: ahead})
+			if ahead.Source != algorithms.Shared || d.Receipt.Units() != 8 || l.Stats().Fallback.Returns != 0 {
+				t.Errorf("got %+v and %+v, want 20 units admitted ahead, and 12 of them off the debt", ahead, d)
+			}
+			proxy.Set(redistest.Pass())
+			redistest.Until(t, "nothing is owed", func() bool { return l.Stats().Fallback.Owed == 0 })
+			if n := used(t, direct, "usr=1", limit); n != before+8 {
+				t.Errorf("Redis has charged %d units, want %d", n, before+8)
+			}
+		})
+	}
+}
+
 // When a slot of several settlements fails, the limiter sends the settlements of the slots
 // before it no second time. The unit of another request stays charged.
 func TestReturnsOfSeveralSlots(t *testing.T) {
