@@ -29,7 +29,7 @@ type Processor interface {
 // no method Pipeline, so that each command is a trip of its own. As a hook (redis.Client.AddHook and the like), it keeps
 // the type and sees each pipeline as one trip. A hook also sees the handshakes of connections.
 type Client struct {
-	next Processor
+	send func(ctx context.Context, cmd redis.Cmder) error
 
 	mu    sync.Mutex
 	steps []Step
@@ -45,7 +45,10 @@ var _ redis.Hook = (*Client)(nil)
 // Script returns a client that sends the commands that pass the steps to next. If next is nil, each command that passes
 // is answered with the zero value.
 func Script(next Processor, steps ...Step) *Client {
-	c := &Client{next: next}
+	c := &Client{send: func(context.Context, redis.Cmder) error { return nil }}
+	if next != nil {
+		c.send = next.Process
+	}
 	c.Set(steps...)
 	return c
 }
@@ -78,12 +81,7 @@ func (c *Client) Forget() {
 
 // Process implements the interface of clients.
 func (c *Client) Process(ctx context.Context, cmd redis.Cmder) error {
-	return c.run(ctx, []redis.Cmder{cmd}, func(ctx context.Context, cmds []redis.Cmder) error {
-		if c.next == nil {
-			return nil
-		}
-		return c.next.Process(ctx, cmds[0])
-	})
+	return c.ProcessHook(c.send)(ctx, cmd)
 }
 
 // DialHook implements redis.Hook.

@@ -3,7 +3,6 @@ package redistest
 import (
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -56,7 +55,7 @@ func newCluster(tb testing.TB, n int, args []string) *Cluster {
 	tb.Helper()
 	c := &Cluster{tb: tb}
 	for range n {
-		c.nodes = append(c.nodes, start(tb, clusterNode, append([]string{
+		c.nodes = append(c.nodes, start(tb, kind{bus: true}, append([]string{
 			"--cluster-enabled", "yes",
 			"--cluster-config-file", "nodes.conf",
 			"--cluster-announce-ip", "127.0.0.1",
@@ -78,23 +77,17 @@ func newCluster(tb testing.TB, n int, args []string) *Cluster {
 // found makes a fresh node master number i with its share of the slots. It gives each master its own epoch: nodes with
 // equal epochs would first agree on new ones, and could change the owners of slots meanwhile.
 func (s *Server) found(i int) error {
-	client := s.quietClient()
-	defer client.Close()
-	first, end := i*slotCount/masters, (i+1)*slotCount/masters
-	return errors.Join(
-		client.ClusterAddSlotsRange(s.tb.Context(), first, end-1).Err(),
-		client.Do(s.tb.Context(), "CLUSTER", "SET-CONFIG-EPOCH", i+1).Err(),
-	)
+	slots := []any{"CLUSTER", "ADDSLOTS"}
+	for slot := i * slotCount / masters; slot < (i+1)*slotCount/masters; slot++ {
+		slots = append(slots, slot)
+	}
+	return errors.Join(s.ask(slots...).Err(), s.ask("CLUSTER", "SET-CONFIG-EPOCH", i+1).Err())
 }
 
 // follow makes a node without slots a replica of master. It returns the error if that fails, for example because the
 // nodes have not met yet, and otherwise "".
 func (s *Server) follow(master *Server) string {
-	client, other := s.quietClient(), master.quietClient()
-	defer client.Close()
-	defer other.Close()
-	err := client.ClusterReplicate(s.tb.Context(), other.ClusterMyID(s.tb.Context()).Val()).Err()
-	if err != nil {
+	if err := s.ask("CLUSTER", "REPLICATE", master.ask("CLUSTER", "MYID").Val()).Err(); err != nil {
 		return err.Error()
 	}
 	return ""
@@ -144,19 +137,16 @@ func (c *Cluster) await(condition string, state func() string) {
 // invite introduces every node to every other one. Nodes that have met ignore it.
 func (c *Cluster) invite() {
 	for i, node := range c.nodes {
-		client := node.quietClient()
 		for _, peer := range c.nodes[i+1:] {
-			// The state shows a node that is down.
-			_ = client.ClusterMeet(c.tb.Context(), "127.0.0.1", strconv.Itoa(peer.port)).Err()
+			node.ask("CLUSTER", "MEET", "127.0.0.1", peer.port) // the state shows a node that is down
 		}
-		_ = client.Close()
 	}
 }
 
 // state returns what keeps the first unready node from being ready, or "".
 func (c *Cluster) state() string {
 	for _, node := range c.nodes {
-		info, err := node.clusterInfo()
+		info, err := node.ask("CLUSTER", "INFO").Text()
 		if err != nil {
 			return fmt.Sprintf("%s: %v", node.Addr(), err)
 		}
@@ -175,10 +165,4 @@ func (c *Cluster) state() string {
 		}
 	}
 	return ""
-}
-
-func (s *Server) clusterInfo() (string, error) {
-	client := s.quietClient()
-	defer client.Close()
-	return client.ClusterInfo(s.tb.Context()).Result()
 }

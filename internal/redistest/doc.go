@@ -14,7 +14,7 @@
 //	| a server that answers BUSY              | Server.StartScript, Server.KillScript          |
 //	| a server that answers MISCONF           | Server.BreakSaves                              |
 //	| a network that delays, loses or refuses | StartProxy, Proxy.Set                          |
-//	| a client that delays, fails or answers  | Script, Client.Set; see below                  |
+//	| a client that delays, fails or answers  | Script, Client.Set; see Step                   |
 //	| the number and texts of commands        | Script, Client.Count, Client.Trips             |
 //	| this test binary in another process     | Rerun in the test, RunJob in the process       |
 //	| to wait for a condition                 | Until, UntilEmpty                              |
@@ -34,24 +34,7 @@
 //	| MASTERDOWN                     | the same for a dead server, "--replica-serve-stale-data", "no"     |
 //	| CLUSTERDOWN                    | "--cluster-enabled", "yes"                                         |
 //
-// Script makes a Client that stands between a limiter and Redis, or replaces Redis. It takes each command through steps:
-//
-//	| A client that                                | Steps                                          |
-//	|----------------------------------------------|------------------------------------------------|
-//	| keeps commands until Release or Open         | Hold()                                         |
-//	| keeps replies until Release or Open          | HoldReply()                                    |
-//	| is slow before, or after, Redis executes     | Wait(d), WaitReply(d)                          |
-//	| waits until the context ends                 | Wait(time.Hour)                                |
-//	| ignores that the context ends                | Deaf(), then others                            |
-//	| fails, and Redis executes nothing            | Fail(err)                                      |
-//	| fails after Redis has executed the command   | FailReply(err)                                 |
-//	| answers without Redis                        | Reply(value), On("info", Reply(text))          |
-//	| sends another command                        | Send("eval", script, 0)                        |
-//	| reads or changes arguments                   | Inspect(f)                                     |
-//	| does this to some commands only              | On(text, steps...)                             |
-//	| treats the first commands one by one         | InTurn(steps...)                               |
-//	| hides its type, and has only Process         | none                                           |
-//	| keeps its type, and has pipelines            | any, with client.AddHook(Script(nil, steps...)) |
+// Script makes a Client that stands between a limiter and Redis, or replaces Redis. It takes each command through Steps.
 //
 // A missing redis-server fails the test, because a green run without Redis proves nothing. With -short it skips the test,
 // and make test-short prints how many tests were left out.

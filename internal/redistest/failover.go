@@ -12,11 +12,8 @@ import (
 func (c *Cluster) Slot(key string) int {
 	c.tb.Helper()
 	for _, node := range c.nodes {
-		client := node.quietClient()
-		slot, err := client.ClusterKeySlot(c.tb.Context(), key).Result()
-		_ = client.Close()
-		if err == nil {
-			return int(slot)
+		if slot, err := node.ask("CLUSTER", "KEYSLOT", key).Int(); err == nil {
+			return slot
 		}
 	}
 	c.tb.Fatalf("redistest: no cluster node answers")
@@ -58,9 +55,7 @@ func (c *Cluster) Promote(replica *Server) {
 	UntilEmpty(c.tb, replica.Addr()+" is promoted", func() string {
 		missing := c.promoted(replica)
 		if missing != "" && time.Since(asked) > exchange {
-			client := replica.quietClient()
-			defer client.Close()
-			missing = fmt.Sprintf("%s; CLUSTER FAILOVER: %v", missing, client.ClusterFailover(c.tb.Context()).Err())
+			missing = fmt.Sprintf("%s; CLUSTER FAILOVER: %v", missing, replica.ask("CLUSTER", "FAILOVER").Err())
 			asked = time.Now()
 		}
 		return missing
@@ -94,7 +89,7 @@ func (c *Cluster) promoted(s *Server) string {
 		if !leads || served != slotCount {
 			return fmt.Sprintf("%s sees %v", node.Addr(), ranges)
 		}
-		if info, err := node.clusterInfo(); err != nil || !strings.Contains(info, "cluster_state:ok") {
+		if info, err := node.ask("CLUSTER", "INFO").Text(); err != nil || !strings.Contains(info, "cluster_state:ok") {
 			return fmt.Sprintf("%s: %v\n%s", node.Addr(), err, info)
 		}
 	}
@@ -146,7 +141,7 @@ func (c *Cluster) node(addr string) *Server {
 }
 
 func (s *Server) slots() ([]redis.ClusterSlot, error) {
-	client := s.quietClient()
+	client := redis.NewClient(s.quiet())
 	defer client.Close()
 	//lint:ignore SA1019 servers before Redis 7 have no other command
 	return client.ClusterSlots(s.tb.Context()).Result()
@@ -154,7 +149,6 @@ func (s *Server) slots() ([]redis.ClusterSlot, error) {
 
 // replication returns the server's INFO replication, or "" if it does not answer.
 func (s *Server) replication() string {
-	client := s.quietClient()
-	defer client.Close()
-	return client.Info(s.tb.Context(), "replication").Val()
+	info, _ := s.ask("INFO", "replication").Text()
+	return info
 }

@@ -157,10 +157,8 @@ func (l *link) trickle(reply []byte, rate int) bool {
 
 // pause waits until the instant, and reports false if done came first.
 func pause(done <-chan struct{}, until time.Time) bool {
-	timer := time.NewTimer(time.Until(until))
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(time.Until(until)):
 		return true
 	case <-done:
 		return false

@@ -1,7 +1,6 @@
 package redistest
 
 import (
-	"errors"
 	"math/rand/v2"
 	"net"
 	"strconv"
@@ -25,7 +24,8 @@ var taken = struct {
 
 // reservePort returns a port on which no process listens. It does not return the port again before the test ends. With
 // bus, the port of the Cluster bus is free, too. Another process may still take either port before the server does.
-func reservePort(tb testing.TB, bus bool) (int, error) {
+func reservePort(tb testing.TB, bus bool) int {
+	tb.Helper()
 	taken.Lock()
 	defer taken.Unlock()
 	for range 1000 {
@@ -39,9 +39,10 @@ func reservePort(tb testing.TB, bus bool) (int, error) {
 			defer taken.Unlock()
 			delete(taken.ports, port)
 		})
-		return port, nil
+		return port
 	}
-	return 0, errors.New("no free port found on 127.0.0.1")
+	tb.Fatalf("redistest: no free port found on 127.0.0.1")
+	return 0
 }
 
 func isFree(port int) bool {

@@ -43,7 +43,7 @@ func TestOwnerOfServers(t *testing.T) {
 		servers = append(servers, startSentinel(t, servers[0].port))
 		servers[1].Stop()
 		servers[2].StartScript()
-		pids := []int{Rerun(t, "TestWorker", task{Do: "hang"}).PID()}
+		pids := []int{Rerun(t, "TestWorker", task{Do: "hang"}).proc.pid()}
 		for _, s := range servers {
 			pids = append(pids, s.pid())
 		}

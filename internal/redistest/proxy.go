@@ -46,9 +46,7 @@ func (p *Proxy) listen() (err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for range attempts {
-		if p.port, err = reservePort(p.tb, false); err != nil {
-			return err
-		}
+		p.port = reservePort(p.tb, false)
 		if err = p.turn(open); err == nil {
 			return nil
 		}

@@ -7,16 +7,19 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
-// quietClient returns a client that does not retry, and sends as few commands of its own as go-redis allows.
-func (s *Server) quietClient() *redis.Client { return redis.NewClient(s.quiet()) }
+// ask sends a command once, with a client of its own, and waits a second for the reply.
+func (s *Server) ask(args ...any) *redis.Cmd { return s.askFor(time.Second, args...) }
 
-// patientClient is quietClient for commands that take their time on a busy machine.
-func (s *Server) patientClient() *redis.Client {
+// askFor is ask for commands that take their time on a busy machine.
+func (s *Server) askFor(patience time.Duration, args ...any) *redis.Cmd {
 	o := s.quiet()
-	o.ReadTimeout = deadline
-	return redis.NewClient(o)
+	o.ReadTimeout = patience
+	client := redis.NewClient(o)
+	defer client.Close()
+	return client.Do(s.tb.Context(), args...)
 }
 
+// quiet has the options of a client that does not retry, and sends as few commands of its own as go-redis allows.
 func (s *Server) quiet() *redis.Options {
 	return &redis.Options{
 		Addr:                     s.Addr(),

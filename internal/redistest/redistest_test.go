@@ -93,7 +93,7 @@ func TestKill(t *testing.T) {
 func TestStopAndContinue(t *testing.T) {
 	t.Parallel()
 	s := Start(t)
-	client := s.quietClient()
+	client := redis.NewClient(s.quiet())
 	defer client.Close()
 	s.Stop()
 	err := client.Ping(t.Context()).Err()

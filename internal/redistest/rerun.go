@@ -28,16 +28,11 @@ import (
 // child's standard input. The child writes to a pipe of its own, which no output of the testing package disturbs.
 
 const (
+	testEnv    = "REDISTEST_TEST" // the only Test function that runs in the child
 	jobEnv     = "REDISTEST_JOB"
 	answersFD  = 3               // the first descriptor of exec.Cmd.ExtraFiles
 	jobTimeout = 5 * time.Minute // after it, the testing package ends the child
 )
-
-// An order is the content of jobEnv.
-type order struct {
-	Test string // the only Test function that runs in the child
-	Job  json.RawMessage
-}
 
 // A Child is another process of this test binary. The end of the test kills it. On Linux the death of the parent kills it,
 // too.
@@ -45,8 +40,7 @@ type Child struct {
 	tb      testing.TB
 	proc    *process
 	in      io.WriteCloser
-	answers *os.File
-	lines   *bufio.Reader // of answers
+	lines   *bufio.Reader // its answers
 	printed bytes.Buffer  // readable once proc is done
 }
 
@@ -55,52 +49,28 @@ type Child struct {
 func Rerun(tb testing.TB, test string, job any) *Child {
 	tb.Helper()
 	text, err := json.Marshal(job)
-	if err == nil {
-		text, err = json.Marshal(order{test, text})
-	}
 	must(tb, err)
 	c := &Child{tb: tb}
 	cmd := exec.Command(os.Args[0], "-test.run=^"+test+"$", "-test.timeout="+jobTimeout.String())
 	cmd.Stdout, cmd.Stderr = &c.printed, tb.Output()
 	cmd.WaitDelay = deadline // a process that the child started may keep the standard error open
-	cmd.Env = append(os.Environ(), jobEnv+"="+string(text),
+	cmd.Env = append(os.Environ(), testEnv+"="+test, jobEnv+"="+string(text),
 		"TMPDIR="+tb.TempDir(),     // a killed child does not remove its files
 		"GORACE=atexit_sleep_ms=0") // otherwise the race detector delays each end by a second
-	if err := c.start(cmd); err != nil {
-		tb.Fatalf("redistest: %s: %v", test, err)
-	}
-	tb.Cleanup(func() {
-		c.Kill()
-		_ = c.answers.Close() // Kill has ended the writer
-	})
+	answers, theirs, err := os.Pipe()
+	must(tb, err)
+	defer theirs.Close()                       // the child has its own copy
+	tb.Cleanup(func() { _ = answers.Close() }) // after Kill has ended the writer
+	// Otherwise Next would wait forever for a stopped child.
+	must(tb, answers.SetReadDeadline(time.Now().Add(jobTimeout+deadline)))
+	c.lines, cmd.ExtraFiles = bufio.NewReader(answers), []*os.File{theirs}
+	c.in, err = cmd.StdinPipe()
+	must(tb, err)
+	c.proc, err = begin(cmd)
+	must(tb, err)
+	tb.Cleanup(c.Kill)
 	return c
 }
-
-// start starts the process with its two pipes.
-func (c *Child) start(cmd *exec.Cmd) (err error) {
-	answers, theirs, err := os.Pipe()
-	if err != nil {
-		return err
-	}
-	defer theirs.Close() // the child has its own copy
-	cmd.ExtraFiles = []*os.File{theirs}
-	c.in, err = cmd.StdinPipe()
-	if err == nil {
-		// Otherwise Next would wait forever for a stopped child.
-		err = answers.SetReadDeadline(time.Now().Add(jobTimeout + deadline))
-	}
-	if err == nil {
-		c.proc, err = begin(cmd)
-	}
-	if err != nil {
-		return errors.Join(err, answers.Close())
-	}
-	c.answers, c.lines = answers, bufio.NewReader(answers)
-	return nil
-}
-
-// PID returns the id of the process.
-func (c *Child) PID() int { return c.proc.pid() }
 
 // Next reads the next line of the child into v. Once the child has ended, it returns an error that is io.EOF and quotes
 // the child's output. It belongs to one goroutine at a time.
@@ -110,13 +80,13 @@ func (c *Child) Next(v any) error {
 		return json.Unmarshal(line, v)
 	}
 	if !errors.Is(err, io.EOF) {
-		return fmt.Errorf("redistest: process %d: %w", c.PID(), err)
+		return fmt.Errorf("redistest: process %d: %w", c.proc.pid(), err)
 	}
 	select {
 	case <-c.proc.done:
-		return fmt.Errorf("redistest: process %d ended (%v): %w\n%s", c.PID(), c.proc.err, err, &c.printed)
+		return fmt.Errorf("redistest: process %d ended (%v): %w\n%s", c.proc.pid(), c.proc.err, err, &c.printed)
 	case <-time.After(deadline):
-		return fmt.Errorf("redistest: process %d closed its pipe: %w", c.PID(), err)
+		return fmt.Errorf("redistest: process %d closed its pipe: %w", c.proc.pid(), err)
 	}
 }
 
@@ -144,7 +114,7 @@ func (c *Child) Stop() {
 func (c *Child) Continue() {
 	c.tb.Helper()
 	if err := c.proc.signal(sigContinue); err != nil {
-		c.tb.Errorf("redistest: SIGCONT for process %d: %v", c.PID(), err)
+		c.tb.Errorf("redistest: SIGCONT for process %d: %v", c.proc.pid(), err)
 	}
 }
 
@@ -155,7 +125,7 @@ func (c *Child) Close() error {
 	_, _ = io.Copy(io.Discard, c.lines) // a full pipe would keep the child from ending
 	<-c.proc.done
 	if c.proc.err != nil {
-		return fmt.Errorf("redistest: process %d: %w\n%s", c.PID(), c.proc.err, &c.printed)
+		return fmt.Errorf("redistest: process %d: %w\n%s", c.proc.pid(), c.proc.err, &c.printed)
 	}
 	return nil
 }
@@ -176,30 +146,15 @@ type Parent struct {
 // if the job does not fit J.
 func RunJob[J any](t *testing.T, do func(p *Parent, job J)) {
 	t.Helper()
-	p, text := orderFor(t)
-	var job J
-	if err := json.Unmarshal(text, &job); err != nil {
-		t.Fatalf("redistest: job %s: %v", text, err)
-	}
-	do(p, job)
-}
-
-// orderFor returns the job for this test, and its parent. It skips the test when there is no job.
-func orderFor(t *testing.T) (*Parent, json.RawMessage) {
-	t.Helper()
-	var o order
-	if text := os.Getenv(jobEnv); text != "" {
-		if err := json.Unmarshal([]byte(text), &o); err != nil {
-			t.Fatalf("redistest: %s: %v", jobEnv, err)
-		}
-	}
-	if o.Test != t.Name() {
+	if os.Getenv(testEnv) != t.Name() {
 		t.Skip("this is the job of a process that other tests start")
 	}
+	var job J
+	must(t, json.Unmarshal([]byte(os.Getenv(jobEnv)), &job))
 	syscall.CloseOnExec(answersFD) // a child of this process would keep the pipe open
 	p := &Parent{t: t, in: bufio.NewReader(os.Stdin), answers: os.NewFile(answersFD, "answers")}
 	t.Cleanup(func() { _ = p.answers.Close() })
-	return p, o.Job
+	do(p, job)
 }
 
 // Say sends v to the test; see [Child.Next]. Any goroutine may call it.

@@ -60,7 +60,7 @@ func TestRerunTalks(t *testing.T) {
 	if err := c.Close(); err != nil {
 		t.Error(err)
 	}
-	if exists(c.PID()) {
+	if exists(c.proc.pid()) {
 		t.Error("the process is still there")
 	}
 	c.Kill() // does no harm
@@ -117,8 +117,8 @@ func TestRerunIsKilledAndStopped(t *testing.T) {
 		} {
 			c := Rerun(t, "TestWorker", task{Do: "hang"})
 			var pid int
-			if err := c.Next(&pid); err != nil || pid != c.PID() {
-				t.Fatalf("got pid %d, %v; want %d", pid, err, c.PID())
+			if err := c.Next(&pid); err != nil || pid != c.proc.pid() {
+				t.Fatalf("got pid %d, %v; want %d", pid, err, c.proc.pid())
 			}
 			pids = append(pids, pid)
 			end(c)

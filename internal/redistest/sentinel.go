@@ -125,9 +125,8 @@ func (s *Sentinel) WaitPromoted(replica *Server) {
 
 // named returns the address of the primary according to one sentinel, or "" if that sentinel does not answer.
 func (s *Sentinel) named(sentinel *Server) string {
-	client := redis.NewSentinelClient(sentinel.quiet())
-	defer client.Close()
-	return strings.Join(client.GetMasterAddrByName(s.tb.Context(), masterName).Val(), ":")
+	addr, _ := sentinel.ask("SENTINEL", "GET-MASTER-ADDR-BY-NAME", masterName).StringSlice()
+	return strings.Join(addr, ":")
 }
 
 // state returns what the first sentinel that is not ready lacks, or "".
@@ -143,7 +142,7 @@ func (s *Sentinel) state() string {
 func (s *Sentinel) view(sentinel *Server) string {
 	client := redis.NewSentinelClient(sentinel.quiet())
 	defer client.Close()
-	hurry(s.tb, client)
+	sentinel.hurry()
 	ctx := s.tb.Context()
 	if primary := client.Master(ctx, masterName).Val(); primary["flags"] != "master" {
 		return fmt.Sprintf("primary is %v", primary)
@@ -168,7 +167,6 @@ func (s *Sentinel) view(sentinel *Server) string {
 // hurry makes a sentinel check its servers more often, until the sentinel restarts. By default it first pings a new primary
 // after 1 s, and may therefore consider it dead at once. A ping period below 200 ms would be too short: the INFO of a
 // replica is outdated after five of them, and the sentinel asks for INFO every second. Redis 6.2 ignores the command.
-func hurry(tb testing.TB, client *redis.SentinelClient) {
-	_ = client.Process(tb.Context(), redis.NewCmd(tb.Context(), "SENTINEL", "DEBUG",
-		"ping-period", 300, "info-period", 1000, "publish-period", 200, "ask-period", 100))
+func (s *Server) hurry() {
+	s.ask("SENTINEL", "DEBUG", "ping-period", 300, "info-period", 1000, "publish-period", 200, "ask-period", 100)
 }

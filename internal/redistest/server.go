@@ -28,11 +28,6 @@ type kind struct {
 	args []string // come before all other arguments
 }
 
-var (
-	plain       = kind{}
-	clusterNode = kind{bus: true}
-)
-
 // A Server is one redis-server on 127.0.0.1. Any goroutine may call its methods, except Restart, Stop and Continue: they
 // may fail the test, so only the goroutine that runs the test may call them.
 type Server struct {
@@ -53,7 +48,7 @@ type Server struct {
 // test. When there is no redis-server, it fails the test, or skips it with -short.
 func Start(tb testing.TB, args ...string) *Server {
 	tb.Helper()
-	return start(tb, plain, args)
+	return start(tb, kind{}, args)
 }
 
 // start is Start for a server of any kind.
@@ -71,10 +66,7 @@ func start(tb testing.TB, kind kind, args []string) *Server {
 		return client
 	})
 	for range attempts {
-		s.port, err = reservePort(tb, kind.bus)
-		if err != nil {
-			break
-		}
+		s.port = reservePort(tb, kind.bus)
 		if err = s.run(); !errors.Is(err, errPortTaken) {
 			break
 		}
@@ -92,9 +84,7 @@ func (s *Server) run() error {
 // isAnsweredBy reports whether p answers on the port of s, rather than another process that took the port. If the server
 // refuses INFO, for example without a password, isAnsweredBy assumes that it is p.
 func (s *Server) isAnsweredBy(p *run) bool {
-	client := s.quietClient()
-	defer client.Close()
-	info, err := client.Info(s.tb.Context(), "server").Result()
+	info, err := s.ask("INFO", "server").Text()
 	var refusal redis.Error
 	if err != nil {
 		return errors.As(err, &refusal)
@@ -214,17 +204,13 @@ func (s *Server) Restart() {
 // Restart also end a frozen server.
 func (s *Server) Stop() {
 	s.tb.Helper()
-	if err := s.running().freeze(); err != nil {
-		s.tb.Fatalf("redistest: %s: %v", s.Addr(), err)
-	}
+	must(s.tb, s.running().freeze())
 }
 
 // Continue lets a stopped server go on.
 func (s *Server) Continue() {
 	s.tb.Helper()
-	if err := s.running().signal(sigContinue); err != nil {
-		s.tb.Fatalf("redistest: SIGCONT for %s: %v", s.Addr(), err)
-	}
+	must(s.tb, s.running().signal(sigContinue))
 }
 
 // running returns the process. It fails the test if there is none.

@@ -56,9 +56,7 @@ func (s *Server) RestartLoading() {
 // CONFIG SET while it loads, so FinishLoading restarts it.
 func (s *Server) FinishLoading() {
 	s.tb.Helper()
-	client := s.patientClient()
-	defer client.Close()
-	if client.ConfigSet(s.tb.Context(), "key-load-delay", "0").Err() != nil {
+	if s.askFor(deadline, "CONFIG", "SET", "key-load-delay", 0).Err() != nil {
 		s.Restart()
 	}
 	s.await(readsKey, "$")
@@ -100,9 +98,7 @@ func (s *Server) dumpFile() string { return filepath.Join(s.dir, "dump.rdb") }
 // do runs one command, and fails the test if it fails.
 func (s *Server) do(args ...any) {
 	s.tb.Helper()
-	client := s.patientClient()
-	defer client.Close()
-	if err := client.Do(s.tb.Context(), args...).Err(); err != nil && err != redis.Nil {
+	if err := s.askFor(deadline, args...).Err(); err != nil && err != redis.Nil {
 		s.tb.Fatalf("redistest: %v on %s: %v", args[0], s.Addr(), err)
 	}
 }
@@ -110,9 +106,7 @@ func (s *Server) do(args ...any) {
 // hasSetting reports whether the server knows a setting.
 func (s *Server) hasSetting(name string) bool {
 	s.tb.Helper()
-	client := s.quietClient()
-	defer client.Close()
-	values, err := client.ConfigGet(s.tb.Context(), name).Result()
+	values, err := s.ask("CONFIG", "GET", name).Slice()
 	if err != nil {
 		s.tb.Fatalf("redistest: CONFIG GET %s on %s: %v", name, s.Addr(), err)
 	}

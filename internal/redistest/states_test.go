@@ -68,7 +68,7 @@ func TestTooManyClients(t *testing.T) {
 	s := Start(t, "--maxclients", "2")
 	var err error
 	for range 3 {
-		client := s.quietClient()
+		client := redis.NewClient(s.quiet())
 		defer client.Close()
 		err = client.Ping(t.Context()).Err()
 	}
@@ -94,7 +94,7 @@ func TestStatesAndBack(t *testing.T) {
 		t.Run(strings.TrimSpace(tt.want), func(t *testing.T) {
 			t.Parallel()
 			s := Start(t)
-			client := s.quietClient()
+			client := redis.NewClient(s.quiet())
 			defer client.Close()
 			if err := client.Set(t.Context(), "before", "v", 0).Err(); err != nil {
 				t.Fatal(err)

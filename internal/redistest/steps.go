@@ -46,10 +46,8 @@ func HoldReply() Step {
 // context's error.
 func Wait(d time.Duration) Step {
 	return func(ctx context.Context, t *trip, next handler) error {
-		timer := time.NewTimer(d)
-		defer timer.Stop()
 		select {
-		case <-timer.C:
+		case <-time.After(d):
 			return next(ctx, t)
 		case <-ctx.Done():
 			return t.fail(ctx.Err())
@@ -168,10 +166,6 @@ func setValue(cmd redis.Cmder, value any) bool {
 	case string:
 		return set(cmd, value)
 	case int64:
-		return set(cmd, value)
-	case bool:
-		return set(cmd, value)
-	case time.Time:
 		return set(cmd, value)
 	default:
 		return false

@@ -30,9 +30,8 @@ func StartTLS(tb testing.TB, args ...string) *TLSServer {
 	tb.Helper()
 	s := &TLSServer{roots: x509.NewCertPool()}
 	s.certificate, s.key = filepath.Join(tb.TempDir(), "cert.pem"), filepath.Join(tb.TempDir(), "key.pem")
-	must(tb, s.certify())
-	port, err := reservePort(tb, false)
-	must(tb, err)
+	s.certify(tb)
+	port := reservePort(tb, false)
 	s.addr = address(port)
 	if why := withoutTLS(port); why != "" {
 		tb.Skipf("redistest: this server was built without TLS:\n%s", why)
@@ -54,8 +53,7 @@ func (s *TLSServer) arguments(port int) []string {
 // the certificate of s.
 func (s *TLSServer) StartSentinel(tb testing.TB, master string, args ...string) (plain, encrypted string) {
 	tb.Helper()
-	port, err := reservePort(tb, false)
-	must(tb, err)
+	port := reservePort(tb, false)
 	_, text, _ := net.SplitHostPort(master)
 	masterPort, err := strconv.Atoi(text)
 	must(tb, err)
@@ -82,27 +80,20 @@ func (s *TLSServer) Addr() string { return s.addr }
 func (s *TLSServer) Roots() *x509.CertPool { return s.roots }
 
 // certify writes a key and a self-signed certificate.
-func (s *TLSServer) certify() error {
+func (s *TLSServer) certify(tb testing.TB) {
+	tb.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return err
-	}
+	must(tb, err)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
 	}
 	certificate, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		return err
-	}
+	must(tb, err)
 	private, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		return err
-	}
+	must(tb, err)
 	text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate})
 	s.roots.AppendCertsFromPEM(text)
-	if err := os.WriteFile(s.certificate, text, 0o600); err != nil {
-		return err
-	}
-	return os.WriteFile(s.key, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}), 0o600)
+	must(tb, os.WriteFile(s.certificate, text, 0o600))
+	must(tb, os.WriteFile(s.key, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}), 0o600))
 }

@@ -5,7 +5,6 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
-	"sync"
 	"testing"
 )
 
@@ -40,16 +39,6 @@ func Version(path string) (name, version string, err error) {
 	return string(parts[1]), string(parts[2]), nil
 }
 
-// named returns the name of the server that tests run on, such as Redis.
-var named = sync.OnceValue(func() string {
-	path, err := program()
-	if err != nil {
-		return ""
-	}
-	name, _, _ := Version(path)
-	return name
-})
-
 // Cannot begins the message of a test that was skipped because the server cannot run it; see internal/lab/servers.
 const Cannot = "cannot run here: "
 
@@ -57,7 +46,8 @@ const Cannot = "cannot run here: "
 // feature. Do not skip a test on the default server.
 func SkipOn(tb testing.TB, name, why string) {
 	tb.Helper()
-	if named() == name {
+	path, _ := program()
+	if tested, _, _ := Version(path); tested == name {
 		tb.Skip(Cannot + why)
 	}
 }
