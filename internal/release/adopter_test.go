@@ -62,17 +62,13 @@ func TestAdopter(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	env, err := p.env()
-	if err != nil {
-		t.Fatal(err)
-	}
 	home := filepath.Join(dir, "example")
 	if err := os.Mkdir(home, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	run := func(args ...string) {
 		t.Helper()
-		if out, err := output(home, env, "go", args...); err != nil {
+		if out, err := output(home, p.env, "go", args...); err != nil {
 			t.Fatalf("%v\n%s", err, out)
 		}
 	}

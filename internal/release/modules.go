@@ -25,10 +25,6 @@ func buildWithoutReplace(checkout string) (line string, err error) {
 	if err != nil {
 		return "", err
 	}
-	env, err := p.env()
-	if err != nil {
-		return "", err
-	}
 	for _, folder := range released[1:] {
 		built := filepath.Join(dir, "built", folder)
 		if err := p.unzip(folder, version, built); err != nil {
@@ -39,7 +35,7 @@ func buildWithoutReplace(checkout string) (line string, err error) {
 			{"mod", "tidy"},
 			{"vet", "./..."},
 		} {
-			if _, err := output(built, env, "go", args...); err != nil {
+			if _, err := output(built, p.env, "go", args...); err != nil {
 				return "", fmt.Errorf("%s: %w", folder, err)
 			}
 		}

@@ -16,31 +16,28 @@ import (
 	modzip "golang.org/x/mod/zip"
 )
 
-// A proxy is a folder with the layout of a module proxy, and what a go command needs to use it.
+// A proxy is a folder with the layout of a module proxy, and the variables of a go command that uses it. The command finds
+// this repository's modules in the proxy, and all others in the cache of this machine, which has the layout of a proxy, too.
 type proxy struct {
-	dir   string // the modules of this repository
-	cache string // the modules of others; empty at first, so nothing that it gets stays on this machine
-}
-
-// env are the variables of a go command. It finds this repository's modules in the proxy, and all others in the cache of
-// this machine, which has the layout of a proxy, too.
-func (p *proxy) env() ([]string, error) {
-	cache, err := output(".", nil, "go", "env", "GOMODCACHE")
-	if err != nil {
-		return nil, err
-	}
-	downloads := filepath.Join(strings.TrimSpace(cache), "cache", "download")
-	return []string{
-		"GOPROXY=" + fileURL(p.dir) + "," + fileURL(downloads), "GOSUMDB=off", "GONOPROXY=none", "GOPRIVATE=", "GOWORK=off",
-		"GOMODCACHE=" + p.cache, "GOFLAGS=-modcacherw -trimpath", // without paths, the next run finds what this one built
-	}, nil
+	dir string
+	env []string
 }
 
 func fileURL(dir string) string { return "file:///" + strings.TrimPrefix(filepath.ToSlash(dir), "/") }
 
 // newProxy serves the released modules of a checkout in their next version.
 func newProxy(checkout, dir, version string) (*proxy, error) {
-	p := &proxy{filepath.Join(dir, "proxy"), filepath.Join(dir, "cache")}
+	cache, err := output(".", nil, "go", "env", "GOMODCACHE")
+	if err != nil {
+		return nil, err
+	}
+	downloads := filepath.Join(strings.TrimSpace(cache), "cache", "download")
+	p := &proxy{dir: filepath.Join(dir, "proxy")}
+	p.env = []string{
+		"GOPROXY=" + fileURL(p.dir) + "," + fileURL(downloads), "GOSUMDB=off", "GONOPROXY=none", "GOPRIVATE=", "GOWORK=off",
+		"GOMODCACHE=" + filepath.Join(dir, "cache"), // empty at first, so nothing that it gets stays on this machine
+		"GOFLAGS=-modcacherw -trimpath",             // without paths, the next run finds what this one built
+	}
 	for _, folder := range released {
 		if err := p.add(checkout, folder, version); err != nil {
 			return nil, fmt.Errorf("%s: %w", folder, err)

@@ -71,16 +71,12 @@ func TestAdopterSum(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	env, err := p.env()
-	if err != nil {
-		t.Fatal(err)
-	}
 	readme, err := os.ReadFile("../../README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i, a := range adopters {
-		lines := sumOf(t, filepath.Join(dir, fmt.Sprint("adopter", i)), env, a.program)
+		lines := sumOf(t, filepath.Join(dir, fmt.Sprint("adopter", i)), p.env, a.program)
 		for _, line := range lines {
 			if module, _, _ := strings.Cut(line, " "); a.modules != nil && !slices.Contains(a.modules, module) {
 				t.Errorf("%s: go.sum names %s", a.name, module)
