@@ -1,5 +1,3 @@
-// The figures of a package.
-
 package main
 
 import (

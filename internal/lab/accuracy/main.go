@@ -7,13 +7,13 @@ package main
 import (
 	"context"
 	"flag"
-	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/internal/lab/command"
 )
 
 const (
@@ -43,14 +43,7 @@ var subjects = []subject{
 func main() {
 	folder := flag.String("o", ".", "write the page into this `folder`")
 	flag.Parse()
-	text, err := page()
-	if err == nil {
-		err = os.WriteFile(filepath.Join(*folder, pageFile), []byte(text), 0o644)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "accuracy:", err)
-		os.Exit(1)
-	}
+	command.Exit("accuracy", os.WriteFile(filepath.Join(*folder, pageFile), []byte(page()), 0o644))
 }
 
 // A run is one key under one limit. Instants are in µs.
@@ -103,11 +96,11 @@ func newRun(limit algorithms.Limit) *run {
 }
 
 // ask sends a request at an instant. It returns how long the client should wait.
-func (r *run) ask(now int64) (wait int64, err error) {
+func (r *run) ask(now int64) (wait int64) {
 	r.now = now
 	d, err := algorithms.Allow(context.Background(), r.memory, "usr=1", r.limit)
 	if err != nil {
-		return 0, err
+		panic(err) // a Memory decides every valid check
 	}
 	limit := r.limit.Requests()
 	r.requests++
@@ -119,11 +112,11 @@ func (r *run) ask(now int64) (wait int64, err error) {
 	if !d.Allowed {
 		r.least = min(r.least, n)
 		r.below += max(0, limit-n)
-		return d.RetryAfter.Microseconds(), nil
+		return d.RetryAfter.Microseconds()
 	}
 	r.own.add(now)
 	r.admitted++
 	r.most = max(r.most, n+1)
 	r.above += max(0, n+1-limit)
-	return 0, nil
+	return 0
 }

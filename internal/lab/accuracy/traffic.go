@@ -1,11 +1,9 @@
-// The shapes of traffic.
-
 package main
 
 // A shape sends requests for some windows. It begins with a window of the clock.
 type shape struct {
 	name, describes string
-	send            func(r *run, windows int64) error
+	send            func(r *run, windows int64)
 }
 
 var shapes = []shape{
@@ -17,23 +15,20 @@ var shapes = []shape{
 	{"adversarial", "a client that has rested begins just before a minute of the clock ends, and asks as early as it can for a minute", adversarial},
 }
 
-func steady(r *run, windows int64) error {
+func steady(r *run, windows int64) {
 	n := r.limit.Requests() * windows * 3 / 2
 	for i := range n {
-		if _, err := r.ask(begin + i*windows*minute/n); err != nil {
-			return err
-		}
+		r.ask(begin + i*windows*minute/n)
 	}
-	return nil
 }
 
-func poisson(r *run, windows int64) error {
-	return r.atRandom(windows, func(int64) float64 { return 1.5 })
+func poisson(r *run, windows int64) {
+	r.atRandom(windows, func(int64) float64 { return 1.5 })
 }
 
-func onOff(r *run, windows int64) error {
+func onOff(r *run, windows int64) {
 	on, until := false, begin
-	return r.atRandom(windows, func(now int64) float64 {
+	r.atRandom(windows, func(now int64) float64 {
 		for now >= until {
 			on, until = !on, until+int64(r.random.ExpFloat64()*float64(minute)/2)
 		}
@@ -44,53 +39,43 @@ func onOff(r *run, windows int64) error {
 	})
 }
 
-func daily(r *run, windows int64) error {
-	return r.atRandom(windows, func(now int64) float64 {
+func daily(r *run, windows int64) {
+	r.atRandom(windows, func(now int64) float64 {
 		part := float64((now-begin)%(20*minute)) / float64(20*minute)
 		return 4 * min(part, 1-part)
 	})
 }
 
 // atRandom sends requests at random instants. rate is how many times the limit, at most 4.
-func (r *run) atRandom(windows int64, rate func(now int64) float64) error {
+func (r *run) atRandom(windows int64, rate func(now int64) float64) {
 	mean := float64(minute) / float64(4*r.limit.Requests())
 	for now := begin; ; {
 		now += int64(r.random.ExpFloat64() * mean)
 		if now >= begin+windows*minute {
-			return nil
+			return
 		}
 		if r.random.Float64()*4 < rate(now) {
-			if _, err := r.ask(now); err != nil {
-				return err
-			}
+			r.ask(now)
 		}
 	}
 }
 
-func edges(r *run, windows int64) error {
+func edges(r *run, windows int64) {
 	const second = minute / 60
 	n := r.limit.Requests()
 	for w := int64(0); w < windows; w += 3 {
 		edge := begin + (w+1)*minute
 		for i := range 2 * n {
-			if _, err := r.ask(edge - second + i*second/n); err != nil {
-				return err
-			}
+			r.ask(edge - second + i*second/n)
 		}
 	}
-	return nil
 }
 
-func adversarial(r *run, windows int64) error {
+func adversarial(r *run, windows int64) {
 	for w := int64(0); w < windows; w += 4 {
 		first := begin + (w+1)*minute - 1
 		for now := first; now < first+minute; {
-			wait, err := r.ask(now)
-			if err != nil {
-				return err
-			}
-			now += wait
+			now += r.ask(now)
 		}
 	}
-	return nil
 }

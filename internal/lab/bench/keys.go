@@ -4,9 +4,11 @@ package main
 
 import (
 	"context"
-	"errors"
 	"runtime"
 	"time"
+
+	"github.com/penstock-go/penstock/internal/lab/command"
+	"github.com/penstock-go/penstock/internal/lab/nottest"
 )
 
 var keyMeasures = []measure{{
@@ -42,77 +44,49 @@ const fillers = 32
 // stored measures the memory of a key in Redis, its name and TTL included. It uses
 // each of the plan's keys once, on a server of its own.
 func stored(set setup) start {
-	return func(ctx context.Context, s *stage, p plan) (round, error) {
-		return func(ctx context.Context) (sample, error) {
-			server, err := startServer()
-			if err != nil {
-				return nil, err
-			}
+	return func(_ context.Context, _ *stage, p plan) round {
+		return func(ctx context.Context) sample {
+			server := startServer()
 			defer server.Close()
-			own := &stage{server: server, quick: s.quick}
-			defer own.close()
-			before, err := server.number(ctx, "memory", "used_memory")
-			if err != nil {
-				return nil, err
-			}
+			own := &stage{Owner: nottest.NewOwner(), server: server}
+			defer own.Close()
+			before := server.number(ctx, "memory", "used_memory")
 			p.callers, p.onServer = fillers, true
-			takes, err := set.proven(ctx, own, p)
-			if err != nil {
-				return nil, err
-			}
-			if err := newLoad(p, takes).fill(ctx); err != nil {
-				return nil, err
-			}
-			own.close() // connections have buffers
-			after, err := settled(ctx, server)
-			return sample{bytesPerKey: (after - before) / float64(p.keys)}, err
-		}, nil
+			newLoad(p, set.proven(ctx, own, p)).fill(ctx)
+			own.Close() // connections have buffers
+			return sample{bytesPerKey: (settled(ctx, server) - before) / float64(p.keys)}
+		}
 	}
 }
 
 // settled returns the memory in use when only our own connection is left.
-func settled(ctx context.Context, s *server) (float64, error) {
+func settled(ctx context.Context, s *server) float64 {
 	for range 1000 {
-		clients, err := s.number(ctx, "clients", "connected_clients")
-		if err != nil {
-			return 0, err
-		}
-		if clients == 1 {
+		if s.number(ctx, "clients", "connected_clients") == 1 {
 			return s.number(ctx, "memory", "used_memory")
 		}
 		time.Sleep(2 * time.Millisecond)
 	}
-	return 0, errors.New("a contestant does not close its connections")
+	s.Fatalf("a contestant does not close its connections")
+	return 0
 }
 
 // held measures the memory of a key on the heap. Each name is made for its check, as
 // names in requests are, so a contestant that keeps the name pays for it.
 func held(set setup) start {
-	return func(ctx context.Context, s *stage, p plan) (round, error) {
-		return func(ctx context.Context) (sample, error) {
-			own := &stage{server: s.server, quick: s.quick}
-			defer own.close()
-			takes, err := set.proven(ctx, own, p)
-			if err != nil {
-				return nil, err
-			}
-			ask, before := takes(), heapInUse()
+	return func(_ context.Context, s *stage, p plan) round {
+		return func(ctx context.Context) sample {
+			own := &stage{Owner: nottest.NewOwner(), server: s.server}
+			defer own.Close()
+			takes := set.proven(ctx, own, p)
+			ask, before := takes(), command.Heap()
 			for i := range p.keys {
-				if _, err := ask(ctx, userKey(i)); err != nil {
-					return nil, err
-				}
+				nottest.Must(ask(ctx, userKey(i)))
 			}
-			after := heapInUse()
+			after := command.Heap()
 			runtime.KeepAlive(ask)
-			return sample{bytesPerKey: float64(after-before) / float64(p.keys)}, ctx.Err()
-		}, nil
+			nottest.Check(ctx.Err())
+			return sample{bytesPerKey: float64(after-before) / float64(p.keys)}
+		}
 	}
-}
-
-func heapInUse() int64 {
-	var stats runtime.MemStats
-	runtime.GC()
-	runtime.GC() // frees memory that finalizers and pools kept
-	runtime.ReadMemStats(&stats)
-	return int64(stats.HeapAlloc)
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -13,32 +12,26 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/penstock-go/penstock/internal/lab/nottest"
 )
 
 // loaded measures a limiter under a closed loop: each caller asks, waits for
 // the answer, and asks again at once, for a random key.
 func loaded(set setup) start {
-	return func(ctx context.Context, s *stage, p plan) (round, error) {
-		takes, err := set.proven(ctx, s, p)
-		if err != nil {
-			return nil, err
-		}
-		return newLoad(p, takes).round(s), nil
-	}
+	return func(ctx context.Context, s *stage, p plan) round { return newLoad(p, set.proven(ctx, s, p)).round(s) }
 }
 
 // round returns a function that measures one round.
 func (l *load) round(s *stage) round {
-	return func(ctx context.Context) (sample, error) {
+	return func(ctx context.Context) sample {
 		if l.plan.onServer {
-			if err := s.server.redis.FlushAll(ctx).Err(); err != nil {
-				return nil, err
-			}
+			nottest.Check(s.server.Client().FlushAll(ctx).Err())
 		}
 		if l.plan.warmUp > 0 {
 			l.loop(ctx, l.plan.warmUp)
-		} else if err := l.fill(ctx); err != nil {
-			return nil, err
+		} else {
+			l.fill(ctx)
 		}
 		return l.measure(ctx, s)
 	}
@@ -91,7 +84,7 @@ func userKey(i int) string { return "usr=" + strconv.Itoa(100_000_000+i) }
 // fill uses a copy of every key once, so that connections, scripts and states exist.
 // Services make the text of a key for each request, and Go's maps do not read a text at
 // the address of their own. So no limiter may keep the text that measured checks pass.
-func (l *load) fill(ctx context.Context) error {
+func (l *load) fill(ctx context.Context) {
 	var group sync.WaitGroup
 	errs := make([]error, len(l.callers))
 	for i, c := range l.callers {
@@ -102,30 +95,22 @@ func (l *load) fill(ctx context.Context) error {
 		})
 	}
 	group.Wait()
-	return errors.Join(append(errs, ctx.Err())...)
+	nottest.Check(errors.Join(append(errs, ctx.Err())...))
 }
 
-func (l *load) measure(ctx context.Context, s *stage) (sample, error) {
-	before, err := s.usage(ctx, l.plan.onServer)
-	if err != nil {
-		return nil, err
-	}
+func (l *load) measure(ctx context.Context, s *stage) sample {
+	before := s.usage(ctx, l.plan.onServer)
 	elapsed := l.loop(ctx, l.plan.lasts)
-	after, err := s.usage(ctx, l.plan.onServer)
-	if err != nil {
-		return nil, err
-	}
-	checks, failed := 0, 0
+	after := s.usage(ctx, l.plan.onServer)
+	checks, failed, err := 0, 0, error(nil)
 	for _, c := range l.callers {
 		checks, failed = checks+c.checks, failed+c.failed
 		err = cmp.Or(err, c.err)
 	}
 	if failed*100 > checks {
-		return nil, fmt.Errorf("%d of %d checks failed: %w", failed, checks, err)
+		s.Fatalf("%d of %d checks failed: %w", failed, checks, err)
 	}
-	if err := decidedRight(checks, after.elsewhere-before.elsewhere); err != nil {
-		return nil, err
-	}
+	nottest.Check(decidedRight(checks, after.elsewhere-before.elsewhere))
 	n := float64(max(checks, 1))
 	got := sample{
 		checksPerSecond: float64(checks-failed) / elapsed.Seconds(),
@@ -137,7 +122,8 @@ func (l *load) measure(ctx context.Context, s *stage) (sample, error) {
 		serverCPU:     (after.server - before.server) / n,
 	}
 	l.quantiles(got)
-	return got, ctx.Err()
+	nottest.Check(ctx.Err())
+	return got
 }
 
 // loop runs all callers for the given time, and returns the time that it took.

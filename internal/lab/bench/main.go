@@ -1,5 +1,3 @@
-// The command line, and the run of all measures.
-
 package main
 
 import (
@@ -7,11 +5,13 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"time"
+
+	"github.com/penstock-go/penstock/internal/lab/command"
+	"github.com/penstock-go/penstock/internal/lab/nottest"
 )
 
 const defaultRounds = 5
@@ -25,7 +25,7 @@ type options struct {
 
 func main() {
 	if server := os.Getenv(relayEnv); server != "" {
-		fail(serveRelay(server, int(os.Stdin.Fd()), os.Stdout))
+		command.Exit("bench", serveRelay(server, int(os.Stdin.Fd()), os.Stdout))
 		return
 	}
 	only := flag.String("only", "", "run only the measures whose names match this `regexp`")
@@ -33,28 +33,21 @@ func main() {
 	quick := flag.Bool("quick", false, "run each measure for an instant: fail on allocations, ignore times")
 	folder := flag.String("o", "", "also write RESULTS.md into this `folder`")
 	flag.Parse()
-	names, err := regexp.Compile(*only)
-	fail(err)
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	p := &page{options: options{names, max(1, *rounds), *quick}, begin: time.Now(), loadBefore: loadAverage()}
-	fail(p.measureAll(ctx))
-	if *quick {
-		fail(p.overdone())
-	} else {
-		fmt.Print(p)
-	}
-	if *folder != "" {
-		fail(os.WriteFile(filepath.Join(*folder, "RESULTS.md"), []byte(p.String()), 0o644))
-	}
-}
-
-// fail ends the program if there is an error.
-func fail(err error) {
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "bench:", err)
-		os.Exit(1)
-	}
+	command.Main("bench", func(ctx context.Context) error {
+		return nottest.Run(func(owner *nottest.Owner) {
+			o := options{nottest.Must(regexp.Compile(*only)), max(1, *rounds), *quick}
+			p := &page{options: o, begin: time.Now(), loadBefore: loadAverage()}
+			p.measureAll(ctx, owner)
+			if *quick {
+				nottest.Check(p.overdone())
+			} else {
+				fmt.Print(p)
+			}
+			if *folder != "" {
+				nottest.Check(os.WriteFile(filepath.Join(*folder, "RESULTS.md"), []byte(p.String()), 0o644))
+			}
+		})
+	})
 }
 
 // selected returns the measures to run.
@@ -84,62 +77,45 @@ func (o options) command() string {
 
 // measureAll runs the measures one after the other, all on one Redis server. It starts
 // the proxies first, so that nothing is measured in vain where they do not work.
-func (p *page) measureAll(ctx context.Context) error {
+func (p *page) measureAll(ctx context.Context, owner *nottest.Owner) {
 	if len(p.options.selected()) == 0 {
-		return fmt.Errorf("no measure matches -only %q", p.options.only)
+		owner.Fatalf("no measure matches -only %q", p.options.only)
 	}
-	server, err := startServer()
-	if err != nil {
-		return err
-	}
-	defer server.Close()
-	p.redisVersion = server.redis.InfoMap(ctx, "server").Item("Server", "redis_version")
-	defer func() {
-		for _, proxy := range p.proxies {
-			_ = proxy.close()
-		}
-	}()
+	server := startServer()
+	owner.Cleanup(server.Close)
+	p.redisVersion = server.Client().InfoMap(ctx, "server").Item("Server", "redis_version")
 	for _, n := range []network{near, far} {
 		needs := func(m measure) bool { return m.plan.network == n }
 		if slices.ContainsFunc(p.options.selected(), needs) {
-			if err := p.startProxy(server.addr, n); err != nil {
-				return err
-			}
+			p.startProxy(owner, server.Addr(), n)
 		}
 	}
 	for _, m := range p.options.selected() {
 		begin := time.Now()
-		samples, err := p.measure(ctx, server, &m)
-		if err != nil {
-			return fmt.Errorf("%s: %w", m.name, err)
-		}
-		p.results = append(p.results, result{m, samples})
+		p.results = append(p.results, result{m, p.measure(ctx, server, &m)})
 		fmt.Fprintf(os.Stderr, "bench: %-18s %5.1f s\n", m.name, time.Since(begin).Seconds())
 	}
-	return nil
 }
 
-func (p *page) startProxy(server string, n network) error {
+func (p *page) startProxy(owner *nottest.Owner, server string, n network) {
 	rest, err := keepAwake()
 	p.asleep = err
 	defer rest()
-	proxy, err := startProxy(server, n)
-	if err != nil {
-		return err
-	}
+	proxy := startProxy(server, n)
+	owner.Cleanup(func() { _ = proxy.close() })
 	p.proxies = append(p.proxies, proxy)
-	return proxy.adjust(p.options.quick)
+	nottest.Check(proxy.adjust(p.options.quick))
 }
 
 // measure runs a measure on a stage of its own.
-func (p *page) measure(ctx context.Context, server *server, m *measure) ([][]sample, error) {
-	s := &stage{server: server, quick: p.options.quick}
-	defer s.close()
+func (p *page) measure(ctx context.Context, server *server, m *measure) [][]sample {
+	s := &stage{Owner: nottest.NewOwner(), server: server, quick: p.options.quick}
+	defer s.Close()
 	for _, proxy := range p.proxies {
 		if proxy.network == m.plan.network {
 			s.proxy = proxy
 			rest, _ := keepAwake() // the page has the error
-			s.onClose(rest)
+			s.Cleanup(rest)
 		}
 	}
 	return m.run(ctx, s, p.options.rounds)

@@ -4,11 +4,12 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"runtime"
 	"slices"
 	"time"
+
+	"github.com/penstock-go/penstock/internal/lab/nottest"
 )
 
 // A measure puts one question to several contestants, in alternating rounds.
@@ -72,18 +73,18 @@ type contestant struct {
 	start start
 }
 
-// A start sets a contestant up, and makes sure that it limits.
-type start func(ctx context.Context, s *stage, p plan) (round, error)
+// A start sets a contestant up, and makes sure that it limits. Like a setup and a round, it ends the run if that fails.
+type start func(ctx context.Context, s *stage, p plan) round
 
 // A round measures a contestant once.
-type round func(ctx context.Context) (sample, error)
+type round func(ctx context.Context) sample
 
 // A take asks for one unit of key, and reports whether it was admitted.
 type take func(ctx context.Context, key string) (bool, error)
 
 // A setup makes a limiter of one quota. It returns a function that makes a take for
 // each goroutine, with buffers of its own.
-type setup func(ctx context.Context, s *stage, q quota) (func() take, error)
+type setup func(ctx context.Context, s *stage, q quota) func() take
 
 const us = "penstock"
 
@@ -92,14 +93,11 @@ func (m *measure) index(name string) int {
 }
 
 // run returns the samples of each contestant, by rounds.
-func (m *measure) run(ctx context.Context, s *stage, rounds int) ([][]sample, error) {
+func (m *measure) run(ctx context.Context, s *stage, rounds int) [][]sample {
 	p := m.plan.in(s)
 	steps := make([]round, len(m.contestants))
 	for i, c := range m.contestants {
-		var err error
-		if steps[i], err = c.start(ctx, s, p); err != nil {
-			return nil, fmt.Errorf("%s: %w", c.name, err)
-		}
+		m.do(s, c, func() { steps[i] = c.start(ctx, s, p) })
 	}
 	if m.once || s.quick {
 		rounds = 1
@@ -112,14 +110,17 @@ func (m *measure) run(ctx context.Context, s *stage, rounds int) ([][]sample, er
 			// the same position.
 			i := (j + n) % len(steps)
 			runtime.GC()
-			got, err := steps[i](ctx)
-			if err != nil {
-				return nil, fmt.Errorf("%s: %w", m.contestants[i].name, err)
-			}
-			results[i] = append(results[i], got)
+			m.do(s, m.contestants[i], func() { results[i] = append(results[i], steps[i](ctx)) })
 		}
 	}
-	return results, nil
+	return results
+}
+
+// do calls f, and names the contestant that it fails for.
+func (m *measure) do(s *stage, c contestant, f func()) {
+	if err := s.Do(f); err != nil {
+		s.Fatalf("%s: %s: %w", m.name, c.name, err)
+	}
 }
 
 // in returns the plan for a stage, which is shorter on a quick one.
@@ -136,28 +137,18 @@ func (p plan) in(s *stage) plan {
 
 // proven sets up a limiter of the plan's quota, after a small one has shown
 // that it counts: of ten takes, five are admitted.
-func (set setup) proven(ctx context.Context, s *stage, p plan) (func() take, error) {
+func (set setup) proven(ctx context.Context, s *stage, p plan) func() take {
 	if p.onServer {
-		if err := s.server.redis.FlushAll(ctx).Err(); err != nil {
-			return nil, err
-		}
+		nottest.Check(s.server.Client().FlushAll(ctx).Err())
 	}
-	small, err := set(ctx, s, quota{5, time.Hour})
-	if err != nil {
-		return nil, err
-	}
-	ask, key, admitted := small(), p.keyNames(1)[0], 0
+	ask, key, admitted := set(ctx, s, quota{5, time.Hour})(), p.keyNames(1)[0], 0
 	for range 10 {
-		ok, err := ask(ctx, key)
-		if err != nil {
-			return nil, err
-		}
-		if ok {
+		if nottest.Must(ask(ctx, key)) {
 			admitted++
 		}
 	}
 	if admitted != 5 {
-		return nil, fmt.Errorf("admitted %d of 10 under a limit of 5", admitted)
+		s.Fatalf("admitted %d of 10 under a limit of 5", admitted)
 	}
 	return set(ctx, s, p.quota)
 }

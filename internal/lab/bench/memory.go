@@ -11,6 +11,8 @@ import (
 	"github.com/sethvargo/go-limiter/memorystore"
 	ululememory "github.com/ulule/limiter/v3/drivers/store/memory"
 	"golang.org/x/time/rate"
+
+	"github.com/penstock-go/penstock/internal/lab/nottest"
 )
 
 var memoryMeasure = measure{
@@ -30,33 +32,27 @@ var memoryMeasure = measure{
 		"Pointers to records would save time, and need more memory per key.",
 }
 
-func goLimiterStore(s *stage, q quota) (limiter.Store, error) {
-	store, err := memorystore.New(&memorystore.Config{Tokens: uint64(q.requests), Interval: q.window})
-	if err != nil {
-		return nil, err
-	}
-	s.onClose(func() { _ = store.Close(context.Background()) })
-	return store, nil
+func goLimiterStore(s *stage, q quota) limiter.Store {
+	store := nottest.Must(memorystore.New(&memorystore.Config{Tokens: uint64(q.requests), Interval: q.window}))
+	s.Cleanup(func() { _ = store.Close(context.Background()) })
+	return store
 }
 
-func goLimiterMemory(_ context.Context, s *stage, q quota) (func() take, error) {
-	store, err := goLimiterStore(s, q)
-	if err != nil {
-		return nil, err
-	}
+func goLimiterMemory(_ context.Context, s *stage, q quota) func() take {
+	store := goLimiterStore(s, q)
 	return sameTake(func(ctx context.Context, key string) (bool, error) {
 		_, _, _, ok, err := store.Take(ctx, key)
 		return ok, err
-	}), nil
+	})
 }
 
-func ululeMemory(_ context.Context, _ *stage, q quota) (func() take, error) {
-	return ululeTakes(ululememory.NewStore(), q), nil
+func ululeMemory(_ context.Context, _ *stage, q quota) func() take {
+	return ululeTakes(ululememory.NewStore(), q)
 }
 
 // xTimeRate is golang.org/x/time/rate behind a map and a lock. Many services limit
 // their clients that way. It never forgets a key.
-func xTimeRate(_ context.Context, _ *stage, q quota) (func() take, error) {
+func xTimeRate(_ context.Context, _ *stage, q quota) func() take {
 	var mu sync.Mutex
 	limiters := map[string]*rate.Limiter{}
 	every := rate.Every(q.window / time.Duration(q.requests))
@@ -69,5 +65,5 @@ func xTimeRate(_ context.Context, _ *stage, q quota) (func() take, error) {
 		}
 		mu.Unlock()
 		return l.Allow(), nil
-	}), nil
+	})
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/headers"
+	"github.com/penstock-go/penstock/internal/lab/nottest"
 	"github.com/penstock-go/penstock/keyfunc"
 	"github.com/penstock-go/penstock/middleware"
 )
@@ -35,38 +36,28 @@ var middlewareMeasure = measure{
 }
 
 func penstockMemoryHTTP(o ratelimit.Options) setup {
-	return func(_ context.Context, _ *stage, q quota) (func() take, error) {
-		m, err := ratelimit.New(algorithms.NewMemory(nil), &o, ratelimit.Policy{
+	return func(_ context.Context, _ *stage, q quota) func() take {
+		m := nottest.Must(ratelimit.New(algorithms.NewMemory(nil), &o, ratelimit.Policy{
 			Name: "clients", Key: keyfunc.IP(nil), Limit: algorithms.TokenBucket(q.requests, q.window),
-		})
-		if err != nil {
-			return nil, err
-		}
-		return handled(m.Handler(served)), nil
+		}))
+		return handled(m.Handler(served))
 	}
 }
 
 // httprateHTTP keys by the peer's address. Its README has chi resolve the
 // address first, which costs more.
-func httprateHTTP(_ context.Context, _ *stage, q quota) (func() take, error) {
+func httprateHTTP(_ context.Context, _ *stage, q quota) func() take {
 	//lint:ignore SA1019 it is the cheapest key that does not trust headers
 	limit := httprate.LimitBy(int(q.requests), q.window, httprate.KeyByIP)
-	return handled(limit(served)), nil
+	return handled(limit(served))
 }
 
-func httplimitHTTP(_ context.Context, s *stage, q quota) (func() take, error) {
-	store, err := goLimiterStore(s, q)
-	if err != nil {
-		return nil, err
-	}
-	m, err := httplimit.NewMiddleware(store, httplimit.IPKeyFunc())
-	if err != nil {
-		return nil, err
-	}
-	return handled(m.Handle(served)), nil
+func httplimitHTTP(_ context.Context, s *stage, q quota) func() take {
+	m := nottest.Must(httplimit.NewMiddleware(goLimiterStore(s, q), httplimit.IPKeyFunc()))
+	return handled(m.Handle(served))
 }
 
-func ululeHTTP(_ context.Context, _ *stage, q quota) (func() take, error) {
+func ululeHTTP(_ context.Context, _ *stage, q quota) func() take {
 	l := limiter.New(ululememory.NewStore(), limiter.Rate{Period: q.window, Limit: q.requests})
-	return handled(stdlib.NewMiddleware(l).Handler(served)), nil
+	return handled(stdlib.NewMiddleware(l).Handler(served))
 }

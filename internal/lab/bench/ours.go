@@ -6,31 +6,28 @@ import (
 
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/algorithms/shared"
+	"github.com/penstock-go/penstock/internal/lab/nottest"
 )
 
 // onRedis counts in Redis.
-func onRedis(_ context.Context, s *stage, q quota) (func() take, error) {
-	limiter, err := newShared(s, shared.Options{})
-	return takesOf(limiter, algorithms.TokenBucket(q.requests, q.window)), err
+func onRedis(_ context.Context, s *stage, q quota) func() take {
+	return takesOf(newShared(s, shared.Options{}), algorithms.TokenBucket(q.requests, q.window))
 }
 
 // newShared returns a shared limiter that ends with the stage. Its deadline is long,
 // so that a slow machine does not count as an outage.
-func newShared(s *stage, o shared.Options) (*shared.Limiter, error) {
+func newShared(s *stage, o shared.Options) *shared.Limiter {
 	o.Deadline = time.Minute
-	limiter, err := shared.New(s.client(), &o)
-	if err != nil {
-		return nil, err
-	}
-	s.onClose(func() { _ = limiter.Close() })
+	limiter := nottest.Must(shared.New(s.client(), &o))
+	s.Cleanup(func() { _ = limiter.Close() })
 	s.shared = append(s.shared, limiter)
-	return limiter, nil
+	return limiter
 }
 
 // inMemory counts in a Memory, with room for all keys of the benchmark.
-func inMemory(_ context.Context, _ *stage, q quota) (func() take, error) {
+func inMemory(_ context.Context, _ *stage, q quota) func() take {
 	limiter := algorithms.NewMemory(&algorithms.MemoryOptions{MaxKeys: 2_000_000})
-	return takesOf(limiter, algorithms.TokenBucket(q.requests, q.window)), nil
+	return takesOf(limiter, algorithms.TokenBucket(q.requests, q.window))
 }
 
 // takesOf makes takes of one unit. Each caller reuses a slice of its own, as the

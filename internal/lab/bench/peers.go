@@ -10,6 +10,8 @@ import (
 	"github.com/redis/rueidis"
 	"github.com/ulule/limiter/v3"
 	ululeredis "github.com/ulule/limiter/v3/drivers/store/redis"
+
+	"github.com/penstock-go/penstock/internal/lab/nottest"
 )
 
 // A pooled client has up to 256 connections, instead of go-redis's ten per core.
@@ -17,22 +19,18 @@ func pooled(o *redis.Options) { o.PoolSize = 256 }
 
 // redisRate is go-redis/redis_rate. adjust may change the options of the client.
 func redisRate(adjust ...func(*redis.Options)) setup {
-	return func(_ context.Context, s *stage, q quota) (func() take, error) {
+	return func(_ context.Context, s *stage, q quota) func() take {
 		l := redis_rate.NewLimiter(s.client(adjust...))
 		limit := redis_rate.Limit{Rate: int(q.requests), Burst: int(q.requests), Period: q.window}
 		return sameTake(func(ctx context.Context, key string) (bool, error) {
 			res, err := l.Allow(ctx, key, limit)
 			return err == nil && res.Allowed > 0, err
-		}), nil
+		})
 	}
 }
 
-func ululeRedis(_ context.Context, s *stage, q quota) (func() take, error) {
-	store, err := ululeredis.NewStore(s.client())
-	if err != nil {
-		return nil, err
-	}
-	return ululeTakes(store, q), nil
+func ululeRedis(_ context.Context, s *stage, q quota) func() take {
+	return ululeTakes(nottest.Must(ululeredis.NewStore(s.client())), q)
 }
 
 func ululeTakes(store limiter.Store, q quota) func() take {
@@ -48,37 +46,31 @@ var bucketScript string
 
 // viaRueidis runs bucket.lua through rueidis, which pipelines the commands of
 // concurrent callers by itself.
-func viaRueidis(_ context.Context, s *stage, q quota) (func() take, error) {
-	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{s.addr()}})
-	if err != nil {
-		return nil, err
-	}
-	s.onClose(client.Close)
+func viaRueidis(_ context.Context, s *stage, q quota) func() take {
+	client := nottest.Must(rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{s.addr()}}))
+	s.Cleanup(client.Close)
 	script := rueidis.NewLuaScript(bucketScript)
 	interval, burst := bucketArgs(q)
 	return sameTake(func(ctx context.Context, key string) (bool, error) {
 		reply, err := script.Exec(ctx, client, []string{"bucket:" + key}, []string{interval, burst, "1"}).AsIntSlice()
 		return err == nil && reply[0] == 1, err
-	}), nil
+	})
 }
 
 // viaAutoPipeline runs bucket.lua through go-redis's experimental autopipeline, which
 // gathers the commands of concurrent callers. Its documentation advises full duplex
 // over a network, and the default on one machine.
-func viaAutoPipeline(_ context.Context, s *stage, q quota) (func() take, error) {
+func viaAutoPipeline(_ context.Context, s *stage, q quota) func() take {
 	options := redis.DefaultBlockingAutoPipelineOptions()
 	options.FullDuplex = s.proxy != nil
-	pipeline, err := s.client().AutoPipelineWithOptions(options)
-	if err != nil {
-		return nil, err
-	}
-	s.onClose(func() { _ = pipeline.Close() })
+	pipeline := nottest.Must(s.client().AutoPipelineWithOptions(options))
+	s.Cleanup(func() { _ = pipeline.Close() })
 	script := redis.NewScript(bucketScript)
 	interval, burst := bucketArgs(q)
 	return sameTake(func(ctx context.Context, key string) (bool, error) {
 		reply, err := script.Run(ctx, pipeline, []string{"bucket:" + key}, interval, burst, "1").Int64Slice()
 		return err == nil && reply[0] == 1, err
-	}), nil
+	})
 }
 
 // bucketArgs returns the µs per unit and the µs of the burst, for bucket.lua.

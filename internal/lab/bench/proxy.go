@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/penstock-go/penstock/internal/lab/nottest"
 )
 
 // relayEnv is the variable with the address of the server. A process of this program
@@ -53,41 +55,28 @@ type proxy struct {
 }
 
 // startProxy starts a proxy. Its delay is not adjusted yet; see adjust.
-func startProxy(server string, n network) (*proxy, error) {
-	program, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
-	p := &proxy{network: n, cmd: exec.Command(program), delay: n.roundTrip / 2}
+func startProxy(server string, n network) *proxy {
+	p := &proxy{network: n, cmd: exec.Command(nottest.Must(os.Executable())), delay: n.roundTrip / 2}
 	// The proxy's thread seems to run while it waits, so the runtime would send it signals.
 	p.cmd.Env = append(os.Environ(), relayEnv+"="+server, "GOMAXPROCS=1", "GODEBUG=asyncpreemptoff=1")
 	p.cmd.Stderr = os.Stderr
-	if p.control, err = p.cmd.StdinPipe(); err != nil {
-		return nil, err
-	}
-	out, err := p.cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := p.cmd.Start(); err != nil {
-		return nil, err
-	}
+	p.control = nottest.Must(p.cmd.StdinPipe())
+	out := nottest.Must(p.cmd.StdoutPipe())
+	nottest.Check(p.cmd.Start())
 	line, err := bufio.NewReader(out).ReadString('\n')
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("the proxy did not start: %w", err), p.close())
+		nottest.Check(errors.Join(fmt.Errorf("the proxy did not start: %w", err), p.close()))
 	}
 	p.addr = strings.TrimSpace(line)
-	return p, p.set()
+	p.set()
+	return p
 }
 
 // close ends the proxy.
 func (p *proxy) close() error { return errors.Join(p.control.Close(), p.cmd.Wait()) }
 
 // set sends the delay to the proxy.
-func (p *proxy) set() error {
-	_, err := fmt.Fprintln(p.control, p.delay.Nanoseconds())
-	return err
-}
+func (p *proxy) set() { nottest.Must(fmt.Fprintln(p.control, p.delay.Nanoseconds())) }
 
 const (
 	adjustments = 40
@@ -98,14 +87,10 @@ const (
 // adjust finds the delay with which PINGs take the right time. The proxy's own work
 // and its late wake-ups are part of that time. adjust tries again and again, because
 // other work on the machine disturbs it.
-func (p *proxy) adjust(quick bool) (err error) {
+func (p *proxy) adjust(quick bool) error {
 	for range adjustments {
-		if err := p.set(); err != nil {
-			return err
-		}
-		if p.ping, err = ping(p.addr); err != nil {
-			return err
-		}
+		p.set()
+		p.ping = ping(p.addr)
 		off := p.ping - p.network.roundTrip
 		if quick || off.Abs() <= p.network.roundTrip/pingsOff {
 			return nil
@@ -120,27 +105,19 @@ func (p *proxy) adjust(quick bool) (err error) {
 }
 
 // ping returns the median time of PINGs, sent one after the other.
-func ping(addr string) (time.Duration, error) {
-	conn, err := net.Dial("tcp", addr)
-	if err != nil {
-		return 0, err
-	}
+func ping(addr string) time.Duration {
+	conn := nottest.Must(net.Dial("tcp", addr))
 	defer conn.Close()
 	var pong [16]byte
 	var took []time.Duration
 	for range pings {
 		sent := time.Now()
-		_, err := conn.Write([]byte("PING\r\n"))
-		if err == nil {
-			_, err = conn.Read(pong[:])
-		}
-		if err != nil {
-			return 0, err
-		}
+		nottest.Must(conn.Write([]byte("PING\r\n")))
+		nottest.Must(conn.Read(pong[:]))
 		took = append(took, time.Since(sent))
 	}
 	slices.Sort(took)
-	return took[len(took)/2], nil
+	return took[len(took)/2]
 }
 
 // keepAwake asks the kernel to let no idle processor sleep until rest is called. The

@@ -15,7 +15,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
+	"net/netip"
 	"runtime"
 	"runtime/debug"
 	"slices"
@@ -87,12 +87,16 @@ func serveRelay(server string, control int, out io.Writer) error {
 
 // open listens on a free port of the loopback address, and returns it.
 func (r *relay) open(server string) (string, error) {
-	var errs [5]error
+	addr, err := netip.ParseAddrPort(server)
+	if err != nil {
+		return "", err
+	}
+	r.server = &unix.SockaddrInet4{Port: int(addr.Port()), Addr: addr.Addr().As4()}
+	var errs [4]error
 	r.epoll, errs[0] = unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 	r.listener, errs[1] = unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
 	errs[2] = unix.Bind(r.listener, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}})
 	errs[3] = unix.Listen(r.listener, 4096)
-	r.server, errs[4] = socketAddr(server)
 	if err := errors.Join(errs[:]...); err != nil {
 		return "", err
 	}
@@ -104,14 +108,6 @@ func (r *relay) open(server string) (string, error) {
 		return "", err
 	}
 	return fmt.Sprintf("127.0.0.1:%d", name.(*unix.SockaddrInet4).Port), nil
-}
-
-func socketAddr(addr string) (unix.Sockaddr, error) {
-	a, err := net.ResolveTCPAddr("tcp4", addr)
-	if err != nil {
-		return nil, err
-	}
-	return &unix.SockaddrInet4{Port: a.Port, Addr: [4]byte(a.IP.To4())}, nil
 }
 
 func (r *relay) watch(fd int, events uint32) error {

@@ -13,53 +13,36 @@ import (
 	"github.com/penstock-go/penstock/internal/redistest"
 )
 
-// A server is a redis-server that this program started, and a client that no
-// contestant uses.
+// A server is a redis-server that this program started. No contestant uses its Client.
 type server struct {
 	*nottest.Owner
-	addr  string
-	redis *redis.Client
+	*redistest.Server
 }
 
 // startServer starts a redis-server on a free port of the loopback address.
-func startServer() (*server, error) {
-	s := &server{Owner: nottest.NewOwner()}
-	err := s.Do(func() { s.addr = redistest.Start(s).Addr() })
-	s.redis = redis.NewClient(&redis.Options{Addr: s.addr, PoolSize: 1})
-	s.Cleanup(func() { _ = s.redis.Close() })
-	return s, err
+func startServer() *server {
+	owner := nottest.NewOwner()
+	return &server{owner, redistest.Start(owner)}
 }
 
 // number returns a figure of INFO.
-func (s *server) number(ctx context.Context, section, field string) (float64, error) {
-	info := s.redis.InfoMap(ctx, section)
-	if err := info.Err(); err != nil {
-		return 0, err
-	}
-	for _, fields := range info.Val() {
+func (s *server) number(ctx context.Context, section, field string) float64 {
+	for _, fields := range nottest.Must(s.Client().InfoMap(ctx, section).Result()) {
 		if text, ok := fields[field]; ok {
-			return strconv.ParseFloat(text, 64)
+			return nottest.Must(strconv.ParseFloat(text, 64))
 		}
 	}
-	return 0, fmt.Errorf("INFO %s has no %s", section, field)
+	s.Fatalf("INFO %s has no %s", section, field)
+	return 0
 }
 
-// A stage has the server of a measure, and closes everything that contestants open.
+// A stage has the server of a measure. The end of its Owner closes everything that contestants open.
 type stage struct {
+	*nottest.Owner
 	server *server
 	proxy  *proxy // between the contestants and the server; nil: none
 	quick  bool
-	opened []func()
 	shared []*shared.Limiter // of the contestants
-}
-
-func (s *stage) onClose(f func()) { s.opened = append(s.opened, f) }
-
-func (s *stage) close() {
-	for i := len(s.opened) - 1; i >= 0; i-- {
-		s.opened[i]()
-	}
-	s.opened, s.shared = nil, nil
 }
 
 // addr returns the address at which contestants reach the server.
@@ -67,7 +50,7 @@ func (s *stage) addr() string {
 	if s.proxy != nil {
 		return s.proxy.addr
 	}
-	return s.server.addr
+	return s.server.Addr()
 }
 
 // client returns a new client, with go-redis's defaults except for the changes
@@ -78,7 +61,7 @@ func (s *stage) client(adjust ...func(*redis.Options)) *redis.Client {
 		f(o)
 	}
 	client := redis.NewClient(o)
-	s.onClose(func() { _ = client.Close() })
+	s.Cleanup(func() { _ = client.Close() })
 	return client
 }
 
@@ -110,18 +93,14 @@ type usage struct {
 
 // usage returns the usage of this process. It includes the server if onServer is
 // set.
-func (s *stage) usage(ctx context.Context, onServer bool) (u usage, err error) {
+func (s *stage) usage(ctx context.Context, onServer bool) (u usage) {
 	if onServer {
 		for _, field := range []string{"used_cpu_user", "used_cpu_sys"} {
-			seconds, err := s.server.number(ctx, "cpu", field)
-			if err != nil {
-				return u, err
-			}
-			u.server += seconds * 1e6
+			u.server += s.server.number(ctx, "cpu", field) * 1e6
 		}
 	}
 	var stats runtime.MemStats
 	runtime.ReadMemStats(&stats)
 	u.mallocs, u.bytes, u.elsewhere = stats.Mallocs, stats.TotalAlloc, s.elsewhere()
-	return u, nil
+	return u
 }

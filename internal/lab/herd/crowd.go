@@ -3,7 +3,6 @@
 package main
 
 import (
-	"errors"
 	"io"
 	"math/rand/v2"
 	"net/http"
@@ -47,7 +46,6 @@ type result struct {
 	failed   int           // calls
 	done     time.Duration // when the last success arrived
 	seconds  []int         // requests in each second
-	err      error         // of clients
 }
 
 func (r *result) denied() int { return r.requests - r.served }
@@ -101,7 +99,7 @@ func (v *visitor) RoundTrip(*http.Request) (*http.Response, error) {
 func simulate(t *testing.T, s setting, k kind, seed uint64) (r result) {
 	t.Helper()
 	r.kind = k.name
-	synctest.Test(t, func(*testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		handlers, begin := k.server(), time.Now()
 		var all sync.WaitGroup
 		var mu sync.Mutex // guards r
@@ -122,10 +120,12 @@ func simulate(t *testing.T, s setting, k kind, seed uint64) (r result) {
 			all.Go(func() {
 				v := &visitor{i, rand.New(rand.NewPCG(seed, uint64(i))), ask}
 				failed, err := s.visit(v, k.program(v, s.attempts))
+				if err != nil {
+					t.Errorf("%s: %v", k.name, err)
+				}
 				mu.Lock()
 				defer mu.Unlock()
 				r.failed += failed
-				r.err = errors.Join(r.err, err)
 			})
 		}
 		all.Wait()

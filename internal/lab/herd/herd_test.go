@@ -18,10 +18,7 @@ import (
 func TestBarsAndStoredResults(t *testing.T) {
 	longtest.Skip(t)
 	t.Parallel()
-	want, err := page(t)
-	if err != nil {
-		t.Error(err)
-	}
+	want := page(t)
 	if got, err := os.ReadFile(resultsFile); err != nil || !slices.Equal(seededLines(string(got)), seededLines(want)) {
 		t.Errorf("%s differs from the output of make herd (%v)", resultsFile, err)
 	}
@@ -39,8 +36,8 @@ func TestTransportsAreServed(t *testing.T) {
 	t.Parallel()
 	ours, paced := simulate(t, sharedQuota, slotsOurs, shown), simulate(t, sharedQuota, slotsPaced, shown)
 	for _, r := range []result{ours, paced, simulate(t, oneSuccess, slotsOurs, shown)} {
-		if r.err != nil || r.served != 1000 || r.perSuccess(r.denied()) > 1.1 {
-			t.Errorf("%s: got %d served, %d denials, %v", r.kind, r.served, r.denied(), r.err)
+		if r.served != 1000 || r.perSuccess(r.denied()) > 1.1 {
+			t.Errorf("%s: got %d served, %d denials", r.kind, r.served, r.denied())
 		}
 	}
 	t.Logf("shared quota: %d denials in %v, with Pace %d in %v", ours.denied(), ours.done, paced.denied(), paced.done)

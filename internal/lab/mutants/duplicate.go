@@ -15,7 +15,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/penstock-go/penstock/internal/lab/product"
+	"github.com/penstock-go/penstock/internal/lab/command"
 )
 
 const (
@@ -32,7 +32,7 @@ type duplicate struct{ root, dir string }
 
 // newDuplicate copies the files of the product that git tracks or would add.
 func newDuplicate(ctx context.Context) (*duplicate, error) {
-	root, err := product.Dir(ctx)
+	root, err := command.Product(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -14,8 +14,8 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"os"
-	"os/signal"
+
+	"github.com/penstock-go/penstock/internal/lab/command"
 )
 
 // A part is the code of one layer.
@@ -48,12 +48,7 @@ func main() {
 	from := flag.Int("from", 0, "begin with the mutant of this `number`, to continue an earlier run")
 	past := flag.Bool("past", false, "put back bugs of the past, which the simulated fleet must find")
 	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := run(ctx, *past, *seed, *count, *from); err != nil {
-		fmt.Fprintln(os.Stderr, "mutants:", err)
-		os.Exit(1)
-	}
+	command.Main("mutants", func(ctx context.Context) error { return run(ctx, *past, *seed, *count, *from) })
 }
 
 func run(ctx context.Context, past bool, seed uint64, count, from int) error {

@@ -3,11 +3,11 @@ package main
 import (
 	"testing"
 
-	"github.com/penstock-go/penstock/internal/lab/product"
+	"github.com/penstock-go/penstock/internal/lab/command"
 )
 
 func TestPastBugsFitTheCode(t *testing.T) {
-	root, err := product.Dir(t.Context())
+	root, err := command.Product(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

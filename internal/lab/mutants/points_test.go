@@ -5,13 +5,13 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/penstock-go/penstock/internal/lab/product"
+	"github.com/penstock-go/penstock/internal/lab/command"
 )
 
 // The paths of the parts name code of the product, and a mutant changes one line of it.
 func TestPartsHaveCode(t *testing.T) {
 	t.Parallel()
-	root, err := product.Dir(t.Context())
+	root, err := command.Product(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

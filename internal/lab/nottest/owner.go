@@ -3,9 +3,9 @@ package nottest
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"sync"
 	"testing"
 )
@@ -46,6 +46,26 @@ func (o *Owner) Do(f func()) (err error) {
 	return nil
 }
 
+// Run calls f with an Owner, whose Close it calls afterwards. It returns what Do returns.
+func Run(f func(o *Owner)) error {
+	o := NewOwner()
+	defer o.Close()
+	return o.Do(func() { f(o) })
+}
+
+// Must returns v. If there is an error, it fails as Fatalf does. Call it within Do.
+func Must[T any](v T, err error) T {
+	Check(err)
+	return v
+}
+
+// Check is Must without a value.
+func Check(err error) {
+	if err != nil {
+		panic(failure{err})
+	}
+}
+
 // Close ends everything that was started with o, the latest first.
 func (o *Owner) Close() {
 	o.cancel()
@@ -53,8 +73,8 @@ func (o *Owner) Close() {
 	cleanups := o.cleanups
 	o.cleanups = nil
 	o.mu.Unlock()
-	for i := len(cleanups) - 1; i >= 0; i-- {
-		cleanups[i]()
+	for _, f := range slices.Backward(cleanups) {
+		f()
 	}
 }
 
@@ -79,10 +99,7 @@ func (o *Owner) Fatalf(format string, args ...any) { panic(failure{fmt.Errorf(fo
 
 // TempDir implements testing.TB.
 func (o *Owner) TempDir() string {
-	dir, err := os.MkdirTemp("", "penstock-")
-	if err != nil {
-		panic(failure{errors.Join(errors.New("no directory for redis-server"), err)})
-	}
+	dir := Must(os.MkdirTemp("", "penstock-"))
 	o.Cleanup(func() { _ = os.RemoveAll(dir) })
 	return dir
 }

@@ -4,45 +4,33 @@ import (
 	"context"
 	"errors"
 	"flag"
-	"fmt"
 	"io"
 	"log"
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9/logging"
 
+	"github.com/penstock-go/penstock/internal/lab/command"
 	"github.com/penstock-go/penstock/internal/lab/nottest"
 	"github.com/penstock-go/penstock/internal/redistest"
 )
 
 func main() {
-	quick := flag.Bool("quick", false, "run for 6 s instead of a minute")
 	out := flag.String("o", ".", "the `folder` for outage.svg and RESULTS.md")
 	story := flag.String("story", "", "record the story of the example's page into this `file` instead")
 	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
 	logging.Disable() // go-redis would log each failure
-	p := full
-	if *quick {
-		p = full.scaled(10)
-	}
-	var err error
-	if *story != "" {
-		err = record(ctx, *story)
-	} else {
-		err = measure(ctx, p, *out)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "outage:", err)
-		os.Exit(1)
-	}
+	command.Main("outage", func(ctx context.Context) error {
+		if *story != "" {
+			return record(ctx, *story)
+		}
+		return measure(ctx, full, *out)
+	})
 }
 
 // measure runs all contestants at the same time, and writes the picture and the page.
@@ -58,9 +46,7 @@ func measure(ctx context.Context, p plan, out string) error {
 
 // run returns the answers of each contestant, and the version of Redis.
 func run(ctx context.Context, p plan) (results [][]answer, version string, err error) {
-	owner := nottest.NewOwner()
-	defer owner.Close()
-	err = owner.Do(func() {
+	err = nottest.Run(func(owner *nottest.Owner) {
 		server := redistest.Start(owner)
 		version = server.Client().InfoMap(ctx, "server").Item("Server", "redis_version")
 		network := redistest.StartProxy(owner, server.Addr())

@@ -13,6 +13,11 @@ import (
 	"time"
 )
 
+// scaled returns a shorter run. Delays and limits stay, because the limiters' own times do.
+func (p plan) scaled(by time.Duration) plan {
+	return plan{p.killed / by, p.started / by, p.healed / by, p.stalls / by, p.end / by, p.delay, p.stall}
+}
+
 // TestQuick: a short run writes the picture and the page. Penstock answers all requests.
 func TestQuick(t *testing.T) {
 	t.Parallel()

@@ -13,15 +13,8 @@ import (
 
 // penstock is README's line for several instances.
 func penstock(addr string, next http.Handler) (http.Handler, error) {
-	limiter, err := shared.New(redis.NewClient(&redis.Options{Addr: addr}), nil)
-	if err != nil {
-		return nil, err
-	}
-	limited, err := ratelimit.New(limiter, nil, ratelimit.Policy{
+	limiter := ratelimit.Must(shared.New(redis.NewClient(&redis.Options{Addr: addr}), nil))
+	return ratelimit.Must(ratelimit.New(limiter, nil, ratelimit.Policy{
 		Name: "api", Limit: algorithms.TokenBucket(perSecond, time.Second),
-	})
-	if err != nil {
-		return nil, err
-	}
-	return limited.Handler(next), nil
+	})).Handler(next), nil
 }

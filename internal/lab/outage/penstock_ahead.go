@@ -13,17 +13,10 @@ import (
 
 // penstockAhead does not wait for Redis while a client is far from its limit.
 func penstockAhead(addr string, next http.Handler) (http.Handler, error) {
-	limiter, err := shared.New(redis.NewClient(&redis.Options{Addr: addr}), &shared.Options{
+	limiter := ratelimit.Must(shared.New(redis.NewClient(&redis.Options{Addr: addr}), &shared.Options{
 		Ahead: 25, Prefix: "ahead", // apart from the other contestant
-	})
-	if err != nil {
-		return nil, err
-	}
-	limited, err := ratelimit.New(limiter, nil, ratelimit.Policy{
+	}))
+	return ratelimit.Must(ratelimit.New(limiter, nil, ratelimit.Policy{
 		Name: "api", Limit: algorithms.TokenBucket(perSecond, time.Second),
-	})
-	if err != nil {
-		return nil, err
-	}
-	return limited.Handler(next), nil
+	})).Handler(next), nil
 }

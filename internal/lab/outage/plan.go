@@ -39,11 +39,6 @@ var full = plan{
 	delay: 100 * time.Millisecond, stall: 40 * time.Millisecond,
 }
 
-// scaled returns a shorter run. Delays and limits stay, because the limiters' own times do.
-func (p plan) scaled(by time.Duration) plan {
-	return plan{p.killed / by, p.started / by, p.healed / by, p.stalls / by, p.end / by, p.delay, p.stall}
-}
-
 // sends returns when the client sends its requests.
 func (p plan) sends() (all []time.Duration) {
 	for at := time.Duration(0); at < p.stalls; at += time.Second / offered {

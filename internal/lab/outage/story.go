@@ -16,7 +16,6 @@ import (
 	"github.com/penstock-go/penstock/algorithms/shared"
 	"github.com/penstock-go/penstock/internal/lab/nottest"
 	"github.com/penstock-go/penstock/internal/redistest"
-	ratelimit "github.com/penstock-go/penstock/middleware"
 )
 
 // A recording is a story of the example's page: two instances, and a Redis that dies. Times are in milliseconds.
@@ -41,21 +40,19 @@ var storyLimit = algorithms.TokenBucket(60, 10*time.Second).WithBurst(12)
 
 // record writes a recording. Each of its requests is [time, admitted, alone, units left, RetryAfter].
 func record(ctx context.Context, file string) error {
-	owner := nottest.NewOwner()
-	defer owner.Close()
 	r := recording{
 		Words: "6 requests per second with a burst of 12", Burst: storyLimit.Burst(), Share: storyLimit.Burst() / 2,
 		Down: storyDown.Milliseconds(), Up: storyUp.Milliseconds(), Shared: storyDown.Milliseconds(), Instances: make([][][5]int, 2),
 	}
 	errs := make([]error, len(r.Instances))
-	err := owner.Do(func() {
+	err := nottest.Run(func(owner *nottest.Owner) {
 		server := redistest.Start(owner)
 		var all sync.WaitGroup
 		begin := time.Now().Add(3 * time.Second) // then Redis knows both instances, and both know it
 		for i := range r.Instances {
 			client := redis.NewClient(&redis.Options{Addr: server.Addr()})
 			owner.Cleanup(func() { _ = client.Close() })
-			limiter := ratelimit.Must(shared.New(client, nil))
+			limiter := nottest.Must(shared.New(client, nil))
 			owner.Cleanup(func() { _ = limiter.Close() })
 			all.Go(func() { r.Instances[i], errs[i] = ask(ctx, limiter, begin, time.Duration(i)*storyStep/2) })
 		}

@@ -7,55 +7,44 @@ package main
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/penstock-go/penstock/internal/lab/nottest"
 )
 
 // steppable builds this program so that time.SetStep steps the clock, once.
-var steppable = sync.OnceValues(func() (string, error) {
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		return "", err
-	}
-	dir := filepath.Join(cache, "penstock-peers") // the same for every run, so that the Go command caches what it builds
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return "", err
-	}
-	root, err := exec.Command("go", "env", "GOROOT").Output()
-	if err != nil {
-		return "", err
-	}
+var steppable = sync.OnceValues(func() (program string, err error) {
+	err = nottest.Run(func(o *nottest.Owner) { program = buildSteppable(o) })
+	return program, err
+})
+
+func buildSteppable(o *nottest.Owner) string {
+	dir := filepath.Join(nottest.Must(os.UserCacheDir()), "penstock-peers") // the same for every run, so that the Go command caches what it builds
+	nottest.Check(os.MkdirAll(dir, 0o755))
+	root := nottest.Must(exec.Command("go", "env", "GOROOT").Output())
 	original := filepath.Join(strings.TrimSpace(string(root)), "src", "time", "time.go")
-	text, err := os.ReadFile(original)
-	if err != nil {
-		return "", err
-	}
+	text := nottest.Must(os.ReadFile(original))
 	const now = "func Now() Time {\n\tsec, nsec, mono := runtimeNow()\n"
 	stepped := bytes.Replace(text, []byte(now), []byte("var step int64\n\n// SetStep steps the wall clock.\nfunc SetStep(seconds int64) { step = seconds }\n\n"+now+"\tsec += step\n"), 1)
 	if bytes.Equal(text, stepped) {
-		return "", errors.New("time.Now of this Go reads its clock in another way")
+		o.Fatalf("time.Now of this Go reads its clock in another way")
 	}
 	replaced := filepath.Join(dir, "time.go")
-	overlay, err := json.Marshal(map[string]map[string]string{"Replace": {original: replaced}})
-	if err != nil {
-		return "", err
-	}
-	if err := errors.Join(os.WriteFile(replaced, stepped, 0o644), os.WriteFile(filepath.Join(dir, "overlay.json"), overlay, 0o644)); err != nil {
-		return "", err
-	}
+	overlay := filepath.Join(dir, "overlay.json")
+	nottest.Check(os.WriteFile(replaced, stepped, 0o644))
+	nottest.Check(os.WriteFile(overlay, nottest.Must(json.Marshal(map[string]map[string]string{"Replace": {original: replaced}})), 0o644))
 	built := filepath.Join(dir, "peers")
-	build := exec.Command("go", "build", "-tags", "steps", "-overlay", filepath.Join(dir, "overlay.json"), "-o", built, "github.com/penstock-go/penstock/internal/lab/peers")
+	build := exec.Command("go", "build", "-tags", "steps", "-overlay", overlay, "-o", built, "github.com/penstock-go/penstock/internal/lab/peers")
 	if out, err := build.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("go build: %v: %s", err, out)
+		o.Fatalf("go build: %v: %s", err, out)
 	}
-	return built, nil
-})
+	return built
+}
 
 // clock runs in the program with the steppable clock.
 func clock(t *trial) verdict {

@@ -7,6 +7,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+
+	"github.com/penstock-go/penstock/internal/lab/nottest"
 )
 
 // shim is loaded before redis-server's C library. It adds the number in the file CLOCK_STEP to the wall clock's seconds.
@@ -40,23 +42,21 @@ int clock_gettime(clockid_t clock, struct timespec *ts) {
 
 // stepRedis lets servers that t starts later read a clock that the returned function steps.
 func (t *trial) stepRedis() (set func(seconds int64)) {
-	dir := t.owner.TempDir()
+	dir := t.TempDir()
 	source, library, server := filepath.Join(dir, "shim.c"), filepath.Join(dir, "shim.so"), filepath.Join(dir, "redis-server")
-	step, err := os.Create(filepath.Join(dir, "step"))
-	t.must(err)
-	t.owner.Cleanup(func() { _ = step.Close() })
+	step := nottest.Must(os.Create(filepath.Join(dir, "step")))
+	t.Cleanup(func() { _ = step.Close() })
 	set = func(seconds int64) {
-		_, err := step.WriteAt(binary.NativeEndian.AppendUint64(nil, uint64(seconds)), 0)
-		t.must(err)
+		nottest.Must(step.WriteAt(binary.NativeEndian.AppendUint64(nil, uint64(seconds)), 0))
 	}
 	set(0)
-	t.must(os.WriteFile(source, []byte(shim), 0o644))
+	nottest.Check(os.WriteFile(source, []byte(shim), 0o644))
 	if out, err := exec.Command("cc", "-O1", "-shared", "-fPIC", "-o", library, source).CombinedOutput(); err != nil {
-		t.owner.Fatalf("a C compiler is needed for redis-server's clock: %v: %s", err, out)
+		t.Fatalf("a C compiler is needed for redis-server's clock: %v: %s", err, out)
 	}
 	script := fmt.Sprintf("#!/bin/sh\nLD_PRELOAD=%s CLOCK_STEP=%s exec %s \"$@\"\n", library, step.Name(), redisServer())
-	t.must(os.WriteFile(server, []byte(script), 0o755))
-	t.must(os.Setenv("REDIS_SERVER", server))
+	nottest.Check(os.WriteFile(server, []byte(script), 0o755))
+	nottest.Check(os.Setenv("REDIS_SERVER", server))
 	return set
 }
 

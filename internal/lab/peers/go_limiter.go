@@ -7,24 +7,23 @@ import (
 
 	"github.com/sethvargo/go-limiter/httplimit"
 	"github.com/sethvargo/go-limiter/memorystore"
+
+	"github.com/penstock-go/penstock/internal/lab/nottest"
 )
 
 // goLimiter forgets keys after two windows.
 var goLimiter = library{
 	name: "sethvargo/go-limiter", slug: "go-limiter", module: "github.com/sethvargo/go-limiter", store: "memory",
 	handler: func(t *trial, q quota, by keyed) http.Handler {
-		store, err := memorystore.New(&memorystore.Config{
+		store := nottest.Must(memorystore.New(&memorystore.Config{
 			Tokens: uint64(q.requests), Interval: q.window, SweepInterval: time.Second, SweepMinTTL: 2 * q.window,
-		})
-		t.must(err)
-		t.owner.Cleanup(func() { _ = store.Close(context.Background()) })
+		}))
+		t.Cleanup(func() { _ = store.Close(context.Background()) })
 		key := httplimit.IPKeyFunc()
 		if len(by) > 0 {
 			key = func(r *http.Request) (string, error) { return r.Header.Get(by[0]), nil }
 		}
-		m, err := httplimit.NewMiddleware(store, key)
-		t.must(err)
-		return m.Handle(served)
+		return nottest.Must(httplimit.NewMiddleware(store, key)).Handle(served)
 	},
 	absent: []string{"burst"},
 	says: map[string]quote{

@@ -1,13 +1,14 @@
 package main
 
 import (
-	"net"
 	"net/http"
-	"strconv"
+	"net/netip"
 
 	"github.com/go-chi/chi/v5/middleware"
 	"github.com/go-chi/httprate"
 	httprateredis "github.com/go-chi/httprate-redis"
+
+	"github.com/penstock-go/penstock/internal/lab/nottest"
 )
 
 var httprateMemory = library{
@@ -25,11 +26,8 @@ var httprateMemory = library{
 var httprateRedis = library{
 	name: "go-chi/httprate-redis", slug: "httprate-redis", module: "github.com/go-chi/httprate-redis", store: "Redis", costs: true, pairs: true,
 	handler: func(t *trial, q quota, by keyed) http.Handler {
-		host, text, err := net.SplitHostPort(t.redis())
-		t.must(err)
-		port, err := strconv.ParseUint(text, 10, 16)
-		t.must(err)
-		return httprateBy(q, by, httprateredis.WithRedisLimitCounter(&httprateredis.Config{Host: host, Port: uint16(port)}))
+		addr := nottest.Must(netip.ParseAddrPort(t.redis()))
+		return httprateBy(q, by, httprateredis.WithRedisLimitCounter(&httprateredis.Config{Host: addr.Addr().String(), Port: addr.Port()}))
 	},
 	absent: []string{"burst"},
 	says: map[string]quote{

@@ -83,9 +83,7 @@ func (c *cell) try(ctx context.Context) {
 }
 
 func attempt(l library, p promise) (v verdict, err error) {
-	owner := nottest.NewOwner()
-	defer owner.Close()
-	err = owner.Do(func() { v = p.keep(&trial{library: l, owner: owner}) })
+	err = nottest.Run(func(owner *nottest.Owner) { v = p.keep(&trial{Owner: owner, library: l}) })
 	return v, err
 }
 

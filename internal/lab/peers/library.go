@@ -87,14 +87,8 @@ const (
 	never  = time.Duration(math.MaxInt64)
 )
 
-// A take asks a limiter for units.
+// A take asks an instance of a library's limiter for units.
 type take func(key string, n int) (answer, error)
-
-// A limiter is an instance of a library's limiter.
-type limiter struct {
-	trial *trial
-	take  take
-}
 
 // libraries in the order of the table.
 var libraries = []library{

@@ -5,12 +5,14 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"regexp"
 	"time"
 
 	"github.com/redis/go-redis/v9/logging"
+
+	"github.com/penstock-go/penstock/internal/lab/command"
+	"github.com/penstock-go/penstock/internal/lab/nottest"
 )
 
 func main() {
@@ -23,20 +25,17 @@ func main() {
 	if *inChild {
 		os.Exit(runChild(flag.Args()))
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	err := error(nil)
-	if *name == "" {
-		err = run(ctx, *only, *out)
-	} else if line, failed := child(ctx, "repro", *name); confirms(failed) {
+	command.Main("peers", func(ctx context.Context) error {
+		if *name == "" {
+			return run(ctx, *only, *out)
+		}
+		line, failed := child(ctx, "repro", *name)
+		if !confirms(failed) {
+			return fmt.Errorf("%snot confirmed: %v", line, failed)
+		}
 		fmt.Printf("%sconfirmed\n", line)
-	} else {
-		err = fmt.Errorf("%snot confirmed: %v", line, failed)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "peers:", err)
-		os.Exit(1)
-	}
+		return nil
+	})
 }
 
 func run(ctx context.Context, only, out string) error {
@@ -56,9 +55,7 @@ func run(ctx context.Context, only, out string) error {
 	if err != nil || out == "" || only != "" {
 		return err
 	}
-	text, err := page(ctx, cells)
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(filepath.Join(out, "RESULTS.md"), []byte(text), 0o644)
+	return nottest.Run(func(*nottest.Owner) {
+		nottest.Check(os.WriteFile(filepath.Join(out, "RESULTS.md"), []byte(page(ctx, cells)), 0o644))
+	})
 }

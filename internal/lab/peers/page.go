@@ -9,19 +9,15 @@ import (
 	"strings"
 	"time"
 
+	"github.com/penstock-go/penstock/internal/lab/nottest"
 	"github.com/penstock-go/penstock/internal/redistest"
 )
 
 // page returns RESULTS.md.
-func page(ctx context.Context, cells []cell) (string, error) {
-	versions, err := moduleVersions(ctx)
-	if err != nil {
-		return "", err
-	}
+func page(ctx context.Context, cells []cell) string {
+	versions := moduleVersions(ctx)
 	_, redis, err := redistest.Version(redisServer())
-	if err != nil {
-		return "", err
-	}
+	nottest.Check(err)
 	own := func(c cell) bool { return c.library.module == "" && !c.library.script && c.Colour != green }
 	ofOthers := func(colour colour) func(cell) bool {
 		return func(c cell) bool { return c.library.module != "" && c.Colour == colour }
@@ -46,7 +42,7 @@ func page(ctx context.Context, cells []cell) (string, error) {
 	}
 	writeCells(&b, "Red cells", cells, ofOthers(red))
 	writeCells(&b, "Grey cells", cells, ofOthers(grey))
-	return b.String(), nil
+	return b.String()
 }
 
 const pageHead = `# Which rate limiter keeps its word?
@@ -166,21 +162,18 @@ func (c cell) file() string {
 }
 
 // moduleVersions returns the version and date of each library's module.
-func moduleVersions(ctx context.Context) (map[string]string, error) {
+func moduleVersions(ctx context.Context) map[string]string {
 	args := []string{"list", "-m", "-f", `{{.Path}} {{.Version}}{{with .Time}}, {{.Format "2006-01-02"}}{{end}}`}
 	for _, l := range libraries {
 		if l.module != "" {
 			args = append(args, l.module)
 		}
 	}
-	out, err := exec.CommandContext(ctx, "go", args...).Output()
-	if err != nil {
-		return nil, fmt.Errorf("go list: %w", err)
-	}
+	out := nottest.Must(exec.CommandContext(ctx, "go", args...).Output())
 	versions := map[string]string{}
 	for line := range strings.Lines(string(out)) {
 		module, version, _ := strings.Cut(strings.TrimSpace(line), " ")
 		versions[module] = version
 	}
-	return versions, nil
+	return versions
 }

@@ -22,7 +22,7 @@ var turns sync.Mutex
 // rush sends the requests of a crowd for each client. A rehearsal opens the connections.
 func (t *trial) rush(instances, limit int, clients ...string) (v verdict) {
 	q := quota{limit, time.Hour}
-	var opened []*limiter
+	var opened []take
 	for range instances {
 		opened = append(opened, t.open(q))
 	}
@@ -35,7 +35,7 @@ func (t *trial) rush(instances, limit int, clients ...string) (v verdict) {
 	return v
 }
 
-func rushOf(client string, opened []*limiter, q quota) verdict {
+func rushOf(client string, opened []take, q quota) verdict {
 	turns.Lock()
 	defer turns.Unlock()
 	var admitted, failed atomic.Int64
@@ -45,7 +45,7 @@ func rushOf(client string, opened []*limiter, q quota) verdict {
 	for g := range 64 {
 		all.Go(func() {
 			for range 10 {
-				a, err := opened[g%len(opened)].take(client, 1)
+				a, err := opened[g%len(opened)](client, 1)
 				if err != nil {
 					failed.Add(1)
 					first.CompareAndSwap(nil, err.Error())

@@ -1,11 +1,11 @@
-// Promises about time.
-
 package main
 
 import (
 	"fmt"
 	"runtime"
 	"time"
+
+	"github.com/penstock-go/penstock/internal/lab/command"
 )
 
 // phase waits until the clock stands at a phase of windows that are aligned to it.
@@ -29,7 +29,7 @@ func wait(t *trial) verdict {
 	}
 	switch {
 	case told.allowed:
-		t.owner.Fatalf("request %d was admitted at %v", q.requests+1, q)
+		t.Fatalf("request %d was admitted at %v", q.requests+1, q)
 	case told.unreadable != "":
 		return broken("Retry-After: %s is neither seconds nor an HTTP-date", told.unreadable)
 	case told.wait == untold:
@@ -60,7 +60,7 @@ func wait(t *trial) verdict {
 
 func skew(t *trial) verdict {
 	q := quota{100, 10 * time.Second}
-	var opened []*limiter
+	var opened []take
 	for range 3 {
 		opened = append(opened, t.open(q))
 	}
@@ -87,14 +87,14 @@ func expiry(t *trial) verdict {
 		l.ask(fmt.Sprint("client", i), 1)
 	}
 	c := t.client()
-	stored := c.Keys(t.ctx(), "*").Val()
+	stored := c.Keys(t.Context(), "*").Val()
 	for _, key := range stored {
-		if ttl := c.PTTL(t.ctx(), key).Val(); ttl == -1 {
+		if ttl := c.PTTL(t.Context(), key).Val(); ttl == -1 {
 			return broken("the key %q never expires", key)
 		}
 	}
 	time.Sleep(10 * time.Second)
-	if left := len(c.Keys(t.ctx(), "*client*").Val()); left > 0 || len(stored) == 0 {
+	if left := len(c.Keys(t.Context(), "*client*").Val()); left > 0 || len(stored) == 0 {
 		return broken("after ten windows, %d of %d keys are left", left, len(stored))
 	}
 	return kept("no key of a client is left after 10 s")
@@ -102,14 +102,14 @@ func expiry(t *trial) verdict {
 
 // heapShrinks compares how many bytes 20 000 clients take, and how many 60 000 others take later. Maps of Go never shrink,
 // so one crowd that is gone would say nothing.
-func (l *limiter) heapShrinks() verdict {
-	before := heap()
+func (l take) heapShrinks() verdict {
+	before := command.Heap()
 	var waves []int64
 	for wave := range 4 {
 		for i := range 20_000 {
 			l.ask(fmt.Sprint("client", wave, "-", i), 1)
 		}
-		waves = append(waves, heap()-before)
+		waves = append(waves, command.Heap()-before)
 		for range 120 {
 			time.Sleep(100 * time.Millisecond)
 			l.ask("another", 1)
@@ -122,12 +122,4 @@ func (l *limiter) heapShrinks() verdict {
 		return broken("%s", what)
 	}
 	return kept("%s", what)
-}
-
-func heap() int64 {
-	var m runtime.MemStats
-	runtime.GC()
-	runtime.GC()
-	runtime.ReadMemStats(&m)
-	return int64(m.HeapAlloc)
 }

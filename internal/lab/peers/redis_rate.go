@@ -10,7 +10,7 @@ var redisRate = library{
 		l := redis_rate.NewLimiter(t.client())
 		limit := redis_rate.Limit{Rate: q.requests, Burst: q.requests, Period: q.window}
 		return func(key string, n int) (answer, error) {
-			res, err := l.AllowN(t.ctx(), key, limit, n)
+			res, err := l.AllowN(t.Context(), key, limit, n)
 			if err != nil {
 				return answer{}, err
 			}

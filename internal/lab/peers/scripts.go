@@ -55,7 +55,7 @@ func script(name, title, right, breaks string) library {
 			client, late := t.client(), t.late
 			return func(key string, _ int) (answer, error) {
 				now := time.Now().Add(-late)
-				n, err := run.Run(t.ctx(), client, []string{key}, q.requests, q.window.Milliseconds(), now.UnixMilli(), unique.Add(1)).Int()
+				n, err := run.Run(t.Context(), client, []string{key}, q.requests, q.window.Milliseconds(), now.UnixMilli(), unique.Add(1)).Int()
 				return answer{allowed: n == 1, remaining: untold, wait: untold}, err
 			}
 		},

@@ -5,6 +5,8 @@ import (
 
 	"github.com/throttled/throttled/v2"
 	"github.com/throttled/throttled/v2/store/goredisstore.v9"
+
+	"github.com/penstock-go/penstock/internal/lab/nottest"
 )
 
 var throttledGCRA = library{
@@ -16,7 +18,7 @@ var throttledGCRA = library{
 			if n == 1 {
 				return byHandler(key, n)
 			}
-			limited, res, err := rate.RateLimitCtx(t.ctx(), key+"\n", n) // the handler's key
+			limited, res, err := rate.RateLimitCtx(t.Context(), key+"\n", n) // the handler's key
 			return answer{allowed: !limited, remaining: res.Remaining, wait: res.RetryAfter}, err
 		}
 	},
@@ -32,11 +34,9 @@ var throttledGCRA = library{
 }
 
 func throttledRate(t *trial, q quota) *throttled.GCRARateLimiterCtx {
-	store, err := goredisstore.NewCtx(t.client(), "throttled:")
-	t.must(err)
-	rate, err := throttled.NewGCRARateLimiterCtx(store, throttled.RateQuota{MaxRate: throttled.PerDuration(q.requests, q.window), MaxBurst: q.requests - 1})
-	t.must(err)
-	return rate
+	store := nottest.Must(goredisstore.NewCtx(t.client(), "throttled:"))
+	limit := throttled.RateQuota{MaxRate: throttled.PerDuration(q.requests, q.window), MaxBurst: q.requests - 1}
+	return nottest.Must(throttled.NewGCRARateLimiterCtx(store, limit))
 }
 
 func throttledHandler(t *trial, q quota, by keyed) http.Handler {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -17,8 +16,8 @@ import (
 
 // A trial is one library and one promise. Its end closes what it has started.
 type trial struct {
+	*nottest.Owner
 	library library
-	owner   *nottest.Owner
 	addr    string // of redis-server; empty until an instance needs it
 
 	// distance is how long the instances' network delays replies of redis-server. Set it before the first instance.
@@ -31,9 +30,9 @@ type trial struct {
 // redis returns the address of the trial's redis-server.
 func (t *trial) redis() string {
 	if t.addr == "" {
-		t.addr = redistest.Start(t.owner).Addr()
+		t.addr = redistest.Start(t).Addr()
 		if t.distance > 0 {
-			network := redistest.StartProxy(t.owner, t.addr)
+			network := redistest.StartProxy(t, t.addr)
 			network.Set(redistest.Delay(t.distance))
 			t.addr = network.Addr()
 		}
@@ -44,36 +43,23 @@ func (t *trial) redis() string {
 // client returns a client of an instance's own, with go-redis's defaults.
 func (t *trial) client() *redis.Client {
 	c := redis.NewClient(&redis.Options{Addr: t.redis()})
-	t.owner.Cleanup(func() { _ = c.Close() })
+	t.Cleanup(func() { _ = c.Close() })
 	return c
 }
 
-func (t *trial) ctx() context.Context { return t.owner.Context() }
-
-// must ends the trial if there is an error.
-func (t *trial) must(err error) {
-	if err != nil {
-		t.owner.Fatalf("%v", err)
-	}
-}
-
 // open returns an instance of the library's limiter.
-func (t *trial) open(q quota) *limiter {
+func (t *trial) open(q quota) take {
 	if t.library.open != nil {
-		return &limiter{t, t.library.open(t, q)}
+		return t.library.open(t, q)
 	}
-	return &limiter{t, overHTTP(t.library.handler(t, q, byClient))}
+	return overHTTP(t.library.handler(t, q, byClient))
 }
 
 // ask takes units, and ends the trial if the limiter fails.
-func (l *limiter) ask(key string, n int) answer {
-	a, err := l.take(key, n)
-	l.trial.must(err)
-	return a
-}
+func (l take) ask(key string, n int) answer { return nottest.Must(l(key, n)) }
 
 // admitted sends requests, and returns how many of them are admitted.
-func (l *limiter) admitted(key string, requests int) (n int) {
+func (l take) admitted(key string, requests int) (n int) {
 	for range requests {
 		if l.ask(key, 1).allowed {
 			n++
@@ -100,7 +86,10 @@ func overHTTP(h http.Handler) take {
 	return func(key string, n int) (answer, error) { return ask(h, clientHeader, key, costHeader, strconv.Itoa(n)) }
 }
 
-// ask sends a request with pairs of headers and values.
+// remainingItem finds r in the field RateLimit of the IETF draft.
+var remainingItem = regexp.MustCompile(`;r=(\d+)`)
+
+// ask sends a request with pairs of headers and values, and returns what a client learns from the response.
 func ask(h http.Handler, headers ...string) (answer, error) {
 	r := httptest.NewRequest(http.MethodGet, "/", nil)
 	for i := 0; i < len(headers); i += 2 {
@@ -108,27 +97,19 @@ func ask(h http.Handler, headers ...string) (answer, error) {
 	}
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, r)
-	return read(w.Code, w.Header())
-}
-
-// remainingItem finds r in the field RateLimit of the IETF draft.
-var remainingItem = regexp.MustCompile(`;r=(\d+)`)
-
-// read returns what a client learns from a response.
-func read(status int, h http.Header) (answer, error) {
-	a := answer{allowed: status < 400, remaining: untold, wait: untold}
-	if status >= 400 && status != http.StatusTooManyRequests {
-		return a, fmt.Errorf("status %d", status)
+	fields, a := w.Header(), answer{allowed: w.Code < 400, remaining: untold, wait: untold}
+	if w.Code >= 400 && w.Code != http.StatusTooManyRequests {
+		return a, fmt.Errorf("status %d", w.Code)
 	}
 	for _, name := range []string{"X-RateLimit-Remaining", "RateLimit-Remaining"} {
-		if n, err := strconv.Atoi(h.Get(name)); err == nil {
+		if n, err := strconv.Atoi(fields.Get(name)); err == nil {
 			a.remaining = n
 		}
 	}
-	if m := remainingItem.FindStringSubmatch(h.Get("RateLimit")); m != nil {
+	if m := remainingItem.FindStringSubmatch(fields.Get("RateLimit")); m != nil {
 		a.remaining, _ = strconv.Atoi(m[1])
 	}
-	if after := h.Get("Retry-After"); after != "" {
+	if after := fields.Get("Retry-After"); after != "" {
 		if seconds, err := strconv.Atoi(after); err == nil {
 			a.wait = time.Duration(seconds) * time.Second
 		} else if at, err := http.ParseTime(after); err == nil {

@@ -6,13 +6,14 @@ import (
 	ulule "github.com/ulule/limiter/v3"
 	"github.com/ulule/limiter/v3/drivers/middleware/stdlib"
 	ululeredis "github.com/ulule/limiter/v3/drivers/store/redis"
+
+	"github.com/penstock-go/penstock/internal/lab/nottest"
 )
 
 var ululeLimiter = library{
 	name: "ulule/limiter", slug: "ulule", module: "github.com/ulule/limiter/v3", store: "Redis",
 	handler: func(t *trial, q quota, by keyed) http.Handler {
-		store, err := ululeredis.NewStore(t.client())
-		t.must(err)
+		store := nottest.Must(ululeredis.NewStore(t.client()))
 		m := stdlib.NewMiddleware(ulule.New(store, ulule.Rate{Period: q.window, Limit: int64(q.requests)}))
 		if len(by) > 0 {
 			m.KeyGetter = func(r *http.Request) string { return r.Header.Get(by[0]) }

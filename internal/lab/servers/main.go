@@ -13,12 +13,11 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"os/signal"
 	"regexp"
 	"strings"
 	"time"
 
-	"github.com/penstock-go/penstock/internal/lab/product"
+	"github.com/penstock-go/penstock/internal/lab/command"
 	"github.com/penstock-go/penstock/internal/redistest"
 )
 
@@ -31,13 +30,7 @@ var packages = []string{
 func main() {
 	file := flag.String("o", "", "write the table into this `file`")
 	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	err := run(ctx, flag.Args(), *file)
-	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "servers:", err)
-		os.Exit(1)
-	}
+	command.Main("servers", func(ctx context.Context) error { return run(ctx, flag.Args(), *file) })
 }
 
 // run tests the servers. It writes the table after each server, so that an interrupted run is not lost.
@@ -45,7 +38,7 @@ func run(ctx context.Context, paths []string, file string) error {
 	if len(paths) == 0 {
 		return errors.New("no server given or installed: run make test-servers SERVERS=\"/path/to/valkey-server ...\"")
 	}
-	root, err := product.Dir(ctx)
+	root, err := command.Product(ctx)
 	if err != nil {
 		return err
 	}

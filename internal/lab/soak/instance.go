@@ -31,15 +31,11 @@ func newInstance(owner *nottest.Owner, t *topology) *instance {
 	}
 	client := t.client(in.dial)
 	owner.Cleanup(func() { _ = client.Close() })
-	limiter, err := shared.New(client, &shared.Options{
+	in.limiter = nottest.Must(shared.New(client, &shared.Options{
 		Deadline: deadline, Instances: instances,
 		Logger: slog.New(slog.DiscardHandler), // it would log every trouble
-	})
-	if err != nil {
-		owner.Fatalf("%v", err)
-	}
-	owner.Cleanup(func() { _ = limiter.Close() })
-	in.limiter = limiter
+	}))
+	owner.Cleanup(func() { _ = in.limiter.Close() })
 	return in
 }
 

@@ -36,16 +36,17 @@ func (l *leg) broken(format string, args ...any) { l.report.fail(l.String(), for
 
 // run starts everything, soaks it for about d, and ends it.
 func (l *leg) run(ctx context.Context, start func(*nottest.Owner) *topology, d time.Duration) error {
-	l.owner = nottest.NewOwner()
-	defer l.owner.Close()
-	if err := l.owner.Do(func() {
-		l.topology = start(l.owner)
+	return nottest.Run(func(owner *nottest.Owner) {
+		l.owner, l.topology = owner, start(owner)
 		for range instances {
-			l.instances = append(l.instances, newInstance(l.owner, l.topology))
+			l.instances = append(l.instances, newInstance(owner, l.topology))
 		}
-	}); err != nil {
-		return err
-	}
+		l.soak(ctx, d)
+	})
+}
+
+// soak troubles everything for about d, and judges what the limiters did.
+func (l *leg) soak(ctx context.Context, d time.Duration) {
 	l.books = books{begin: time.Now(), accounts: map[string]*account{}}
 	watched, stopWatch := context.WithCancel(context.Background())
 	defer stopWatch()
@@ -56,9 +57,7 @@ func (l *leg) run(ctx context.Context, start func(*nottest.Owner) *topology, d t
 	end := func() { stopWork(); callers.Wait() }
 	defer end()
 
-	if err := l.trouble(ctx, d); err != nil {
-		return err
-	}
+	nottest.Check(l.trouble(ctx, d))
 	closedIn := l.awaitClosed()
 	end()
 	l.awaitTold()
@@ -66,11 +65,9 @@ func (l *leg) run(ctx context.Context, start func(*nottest.Owner) *topology, d t
 	row.slowest, row.net = l.waits.judge(l.broken)
 	if l.losses.Load() == 0 {
 		row.audited = len(l.books.onces)
-		if err := l.audit(row.lost); err != nil {
-			return err
-		}
+		l.audit(row.lost)
 	}
 	l.judgeGreedy()
 	l.report.rows = append(l.report.rows, row)
-	return ctx.Err()
+	nottest.Check(ctx.Err())
 }

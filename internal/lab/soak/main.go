@@ -1,5 +1,3 @@
-// The command line, and the run of all legs.
-
 package main
 
 import (

@@ -25,9 +25,10 @@ type topology struct {
 	client func(dialer) redis.UniversalClient
 	// ready waits until all servers serve, and every master has its replica.
 	ready func()
-	// promote kills a master, and waits until the replica has taken its place. It is
-	// nil if there are no replicas.
-	promote func(master *redistest.Server)
+	// replica returns the replica of a master. It is nil if there are none.
+	replica func(master *redistest.Server) *redistest.Server
+	// promoted waits until a replica has taken the place of its master.
+	promoted func(replica *redistest.Server)
 }
 
 // A kind of topology has a name, and can be started.
@@ -69,12 +70,9 @@ func sentinel(owner *nottest.Owner) *topology {
 				MasterName: s.MasterName(), SentinelAddrs: s.Addrs(), Dialer: dial,
 			})
 		},
-		ready: s.WaitReady,
-		promote: func(master *redistest.Server) {
-			replica := s.Replica()
-			master.Kill()
-			s.WaitPromoted(replica)
-		},
+		ready:    s.WaitReady,
+		replica:  func(*redistest.Server) *redistest.Server { return s.Replica() },
+		promoted: s.WaitPromoted,
 	}
 }
 
@@ -92,12 +90,7 @@ func cluster(owner *nottest.Owner) *topology {
 		client: func(dial dialer) redis.UniversalClient {
 			return redis.NewClusterClient(&redis.ClusterOptions{Addrs: c.Addrs(), Dialer: dial})
 		},
-		ready: c.WaitReady,
-		promote: func(master *redistest.Server) {
-			replica := c.Replica(master)
-			master.Kill()
-			c.WaitPromoted(replica)
-		},
+		ready: c.WaitReady, replica: c.Replica, promoted: c.WaitPromoted,
 	}
 }
 

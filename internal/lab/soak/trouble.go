@@ -47,7 +47,7 @@ type event struct {
 
 var events = []event{
 	{name: "stop", do: func(l *leg, master *redistest.Server, hold time.Duration) {
-		if l.topology.promote != nil && !l.loses {
+		if l.topology.replica != nil && !l.loses {
 			hold = min(hold, shortHold)
 		}
 		master.Stop()
@@ -69,7 +69,9 @@ var events = []event{
 		master.Restart()
 	}},
 	{name: "promote", loses: true, elected: true, do: func(l *leg, master *redistest.Server, _ time.Duration) {
-		l.topology.promote(master)
+		replica := l.topology.replica(master)
+		master.Kill()
+		l.topology.promoted(replica)
 		master.Restart()
 	}},
 	{name: "flush all", loses: true, do: func(l *leg, _ *redistest.Server, _ time.Duration) { l.order("FLUSHALL") }},
@@ -88,7 +90,7 @@ func (l *leg) order(args ...any) {
 
 func (l *leg) troubleServers(ctx context.Context, random *rand.Rand) {
 	possible := slices.DeleteFunc(slices.Clone(events), func(e event) bool {
-		return e.loses && !l.loses || e.elected && l.topology.promote == nil
+		return e.loses && !l.loses || e.elected && l.topology.replica == nil
 	})
 	next := deck(random, len(possible))
 	for pause(ctx, between(random, minPause, maxPause)) {

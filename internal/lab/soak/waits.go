@@ -62,14 +62,7 @@ func (w *waits) net(s span) time.Duration {
 	defer w.mu.Unlock()
 	net := s.length()
 	for _, stall := range w.stalls {
-		from, to := stall.from, stall.to
-		if from.Before(s.from) {
-			from = s.from
-		}
-		if to.After(s.to) {
-			to = s.to
-		}
-		net -= max(0, to.Sub(from))
+		net -= max(0, min(stall.length(), s.length(), stall.to.Sub(s.from), s.to.Sub(stall.from))) // that both share
 	}
 	return net
 }

@@ -1,5 +1,3 @@
-// Limiters in memory.
-
 package repro
 
 import (
@@ -15,6 +13,8 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/sethvargo/go-limiter/httplimit"
 	"github.com/sethvargo/go-limiter/memorystore"
+
+	"github.com/penstock-go/penstock/internal/lab/nottest"
 )
 
 // ask sends a request with a key of two parts.
@@ -66,17 +66,14 @@ func tollboothKeys(*redis.Client) (string, bool) {
 
 // go-limiter: Retry-After ends in UTC, where an HTTP-date (RFC 9110, section 5.6.7) ends in GMT.
 func goLimiterWait(*redis.Client) (string, bool) {
-	store, err := memorystore.New(nil) // one per second
-	must(err)
-	m, err := httplimit.NewMiddleware(store, httplimit.IPKeyFunc())
-	must(err)
-	h := m.Handle(http.NotFoundHandler())
+	store := nottest.Must(memorystore.New(nil)) // one per second
+	h := nottest.Must(httplimit.NewMiddleware(store, httplimit.IPKeyFunc())).Handle(http.NotFoundHandler())
 	w := ask(h, "", "")
 	for w.Code != http.StatusTooManyRequests {
 		w = ask(h, "", "")
 	}
 	after := w.Header().Get("Retry-After")
-	_, err = http.ParseTime(after)
+	_, err := http.ParseTime(after)
 	return fmt.Sprint("Retry-After: ", after, ", which http.ParseTime does not read"), err != nil
 }
 
@@ -85,12 +82,10 @@ func fiberClock(*redis.Client) (string, bool) {
 	app := fiber.New()
 	app.Use(fiberlimiter.New(fiberlimiter.Config{Max: 10, Expiration: time.Second}))
 	for range 11 {
-		_, err := app.Test(httptest.NewRequest(http.MethodGet, "/", nil))
-		must(err)
+		nottest.Must(app.Test(httptest.NewRequest(http.MethodGet, "/", nil)))
 	}
 	SetStep(-3600)
 	time.Sleep(5 * time.Second)
-	res, err := app.Test(httptest.NewRequest(http.MethodGet, "/", nil))
-	must(err)
+	res := nottest.Must(app.Test(httptest.NewRequest(http.MethodGet, "/", nil)))
 	return fmt.Sprint("5 s after the step, at 10 per second: ", res.StatusCode), res.StatusCode == http.StatusTooManyRequests
 }

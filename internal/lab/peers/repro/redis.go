@@ -1,13 +1,10 @@
-// Limiters in Redis.
-
 package repro
 
 import (
 	"context"
 	"fmt"
-	"net"
 	"net/http"
-	"strconv"
+	"net/netip"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -20,6 +17,8 @@ import (
 	"github.com/throttled/throttled/v2/store/goredisstore.v9"
 	ulule "github.com/ulule/limiter/v3"
 	ululeredis "github.com/ulule/limiter/v3/drivers/store/redis"
+
+	"github.com/penstock-go/penstock/internal/lab/nottest"
 )
 
 // Functions about clocks store what a server or a caller has stored whose clock was an hour ahead.
@@ -27,34 +26,28 @@ const hourAhead = time.Hour + time.Second
 
 // redis_rate: README says "Output: allowed 1 remaining 9".
 func redisRateRemaining(rdb *redis.Client) (string, bool) {
-	res, err := redis_rate.NewLimiter(rdb).Allow(context.Background(), "project:123", redis_rate.PerSecond(10))
-	must(err)
+	res := nottest.Must(redis_rate.NewLimiter(rdb).Allow(context.Background(), "project:123", redis_rate.PerSecond(10)))
 	return fmt.Sprintf("allowed %d remaining %d, README says: // Output: allowed 1 remaining 9", res.Allowed, res.Remaining), res.Remaining != 9
 }
 
 // redis_rate: a cost of 11 at a burst of 10 never fits.
 func redisRateBurst(rdb *redis.Client) (string, bool) {
-	res, err := redis_rate.NewLimiter(rdb).AllowN(context.Background(), "large", redis_rate.PerHour(10), 11)
-	must(err)
+	res := nottest.Must(redis_rate.NewLimiter(rdb).AllowN(context.Background(), "large", redis_rate.PerHour(10), 11))
 	return fmt.Sprintf("a cost of 11 at a burst of 10: allowed %d, retry after %v", res.Allowed, res.RetryAfter), res.RetryAfter > 0
 }
 
 // redis_rate: the key holds an instant.
 func redisRateClock(rdb *redis.Client) (string, bool) {
 	ctx, epoch := context.Background(), time.Date(2017, 1, 1, 0, 0, 0, 0, time.UTC)
-	must(rdb.Set(ctx, "rate:client", (time.Since(epoch) + hourAhead).Seconds(), time.Hour).Err())
-	res, err := redis_rate.NewLimiter(rdb).Allow(ctx, "client", redis_rate.PerSecond(10))
-	must(err)
+	nottest.Check(rdb.Set(ctx, "rate:client", (time.Since(epoch) + hourAhead).Seconds(), time.Hour).Err())
+	res := nottest.Must(redis_rate.NewLimiter(rdb).Allow(ctx, "client", redis_rate.PerSecond(10)))
 	return fmt.Sprintf("allowed %d, retry after %v, at 10 per second", res.Allowed, res.RetryAfter), res.RetryAfter > time.Minute
 }
 
 // countsIn lets httprate count in Redis.
 func countsIn(rdb *redis.Client) httprate.Option {
-	host, text, err := net.SplitHostPort(rdb.Options().Addr)
-	must(err)
-	port, err := strconv.ParseUint(text, 10, 16)
-	must(err)
-	return httprateredis.WithRedisLimitCounter(&httprateredis.Config{Host: host, Port: uint16(port)})
+	addr := nottest.Must(netip.ParseAddrPort(rdb.Options().Addr))
+	return httprateredis.WithRedisLimitCounter(&httprateredis.Config{Host: addr.Addr().String(), Port: addr.Port()})
 }
 
 // httprate-redis: a client that has used 5 per 10 s is admitted again long before Retry-After.
@@ -87,11 +80,9 @@ func httprateRedisInstances(rdb *redis.Client) (string, bool) {
 // ulule/limiter: the key expires at an instant.
 func ululeClock(rdb *redis.Client) (string, bool) {
 	ctx := context.Background()
-	must(rdb.Set(ctx, "limiter:client", 10, hourAhead).Err())
-	store, err := ululeredis.NewStore(rdb)
-	must(err)
-	c, err := ulule.New(store, ulule.Rate{Period: time.Second, Limit: 10}).Get(ctx, "client")
-	must(err)
+	nottest.Check(rdb.Set(ctx, "limiter:client", 10, hourAhead).Err())
+	store := nottest.Must(ululeredis.NewStore(rdb))
+	c := nottest.Must(ulule.New(store, ulule.Rate{Period: time.Second, Limit: 10}).Get(ctx, "client"))
 	wait := c.Reset - time.Now().Unix()
 	return fmt.Sprintf("reached %t, reset in %d s, at 10 per second", c.Reached, wait), c.Reached && wait > 60
 }
@@ -99,22 +90,18 @@ func ululeClock(rdb *redis.Client) (string, bool) {
 // throttled: the key holds an instant.
 func throttledClock(rdb *redis.Client) (string, bool) {
 	ctx := context.Background()
-	must(rdb.Set(ctx, "client", time.Now().Add(hourAhead).UnixNano(), time.Hour).Err())
-	store, err := goredisstore.NewCtx(rdb, "")
-	must(err)
-	limiter, err := throttled.NewGCRARateLimiterCtx(store, throttled.RateQuota{MaxRate: throttled.PerSec(10), MaxBurst: 9})
-	must(err)
+	nottest.Check(rdb.Set(ctx, "client", time.Now().Add(hourAhead).UnixNano(), time.Hour).Err())
+	store := nottest.Must(goredisstore.NewCtx(rdb, ""))
+	limiter := nottest.Must(throttled.NewGCRARateLimiterCtx(store, throttled.RateQuota{MaxRate: throttled.PerSec(10), MaxBurst: 9}))
 	limited, res, err := limiter.RateLimitCtx(ctx, "client", 1)
-	must(err)
+	nottest.Check(err)
 	return fmt.Sprintf("limited %t, retry after %v, at 10 per second", limited, res.RetryAfter), res.RetryAfter > time.Minute
 }
 
 // throttled: VaryBy reads header fields in lower case, so clients whose names differ in case share a count.
 func throttledKeys(rdb *redis.Client) (string, bool) {
-	store, err := goredisstore.NewCtx(rdb, "")
-	must(err)
-	rate, err := throttled.NewGCRARateLimiterCtx(store, throttled.RateQuota{MaxRate: throttled.PerHour(1)})
-	must(err)
+	store := nottest.Must(goredisstore.NewCtx(rdb, ""))
+	rate := nottest.Must(throttled.NewGCRARateLimiterCtx(store, throttled.RateQuota{MaxRate: throttled.PerHour(1)}))
 	limiter := throttled.HTTPRateLimiterCtx{RateLimiter: rate, VaryBy: &throttled.VaryBy{Headers: []string{"User"}}}
 	h := limiter.RateLimit(http.NotFoundHandler())
 	first, second := ask(h, "", "k7fQ").Code, ask(h, "", "K7Fq").Code

@@ -52,17 +52,9 @@ func Run(name string) (line string, broken bool, err error) {
 	if !found {
 		return "", false, fmt.Errorf("there is no function for %q", name)
 	}
-	owner := nottest.NewOwner()
-	defer owner.Close()
-	err = owner.Do(func() { line, broken = f(redistest.Start(owner).Client()) })
+	err = nottest.Run(func(owner *nottest.Owner) { line, broken = f(redistest.Start(owner).Client()) })
 	return line, broken, err
 }
 
 // All returns the names of the red cells that have a function.
 func All() iter.Seq[string] { return maps.Keys(functions) }
-
-func must(err error) {
-	if err != nil {
-		panic(err)
-	}
-}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/penstock-go/penstock/internal/lab/nottest"
 	"github.com/penstock-go/penstock/internal/lab/peers/scripts"
 )
 
@@ -16,14 +17,12 @@ const hour = int64(time.Hour / time.Millisecond)
 
 // take asks a script for one request of a client, at a time in milliseconds. It returns 1 if the request is admitted.
 func take(rdb *redis.Client, script string, limit int, window, now int64) int {
-	n, err := redis.NewScript(scripts.Text(script)).Run(context.Background(), rdb, []string{"client"}, limit, window, now, now).Int()
-	must(err)
-	return n
+	return nottest.Must(redis.NewScript(scripts.Text(script)).Run(context.Background(), rdb, []string{"client"}, limit, window, now, now).Int())
 }
 
 // A fixed window by INCR and EXPIRE: the expiry is an instant.
 func incrClock(rdb *redis.Client) (string, bool) {
-	must(rdb.Set(context.Background(), "client", 10, hourAhead).Err())
+	nottest.Check(rdb.Set(context.Background(), "client", 10, hourAhead).Err())
 	time.Sleep(3 * time.Second)
 	admitted := take(rdb, "incr", 10, 1000, time.Now().UnixMilli())
 	return fmt.Sprintf("three seconds after the clock was set right, at 10 per second: %d admitted", admitted), admitted == 0
