@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/internal/lab/command"
+	"github.com/penstock-go/penstock/internal/lab/nottest"
 )
 
 const (
@@ -30,61 +31,40 @@ const (
 
 type duplicate struct{ root, dir string }
 
-// newDuplicate copies the files of the product that git tracks or would add.
-func newDuplicate(ctx context.Context) (*duplicate, error) {
-	root, err := command.Product(ctx)
-	if err != nil {
-		return nil, err
-	}
+// newDuplicate copies the files of the product that git tracks or would add. The copy ends with o.
+func newDuplicate(ctx context.Context, o *nottest.Owner) *duplicate {
+	root := nottest.Must(command.Product(ctx))
 	list := exec.CommandContext(ctx, "git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
 	list.Dir = root
 	names, err := list.Output()
 	if err != nil {
-		return nil, fmt.Errorf("git ls-files: %w", err)
+		o.Fatalf("git ls-files: %w", err)
 	}
-	dir, err := os.MkdirTemp("", "mutants")
-	if err != nil {
-		return nil, err
-	}
-	d := &duplicate{root, dir}
+	d := &duplicate{root, o.TempDir()}
 	for name := range strings.SplitSeq(strings.TrimSuffix(string(names), "\x00"), "\x00") {
 		data, err := os.ReadFile(filepath.Join(root, name))
 		if errors.Is(err, os.ErrNotExist) {
 			continue // the file is deleted, and the index still has it
 		}
-		if err == nil {
-			err = d.write(name, data)
-		}
-		if err != nil {
-			d.close()
-			return nil, err
-		}
+		nottest.Check(err)
+		d.write(name, data)
 	}
-	return d, nil
+	return d
 }
 
-func (d *duplicate) close() { _ = os.RemoveAll(d.dir) }
-
-func (d *duplicate) write(name string, data []byte) error {
+func (d *duplicate) write(name string, data []byte) {
 	path := filepath.Join(d.dir, name)
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return err
-	}
-	return os.WriteFile(path, data, 0o644)
+	nottest.Check(os.MkdirAll(filepath.Dir(path), 0o755))
+	nottest.Check(os.WriteFile(path, data, 0o644))
 }
 
 // try tests one mutant, and returns its outcome, and the test that killed it.
 func (d *duplicate) try(ctx context.Context, m mutant) (outcome, killer string, err error) {
-	source, err := os.ReadFile(filepath.Join(d.root, m.file))
-	if err != nil {
-		return "", "", err
-	}
-	if err := d.write(m.file, []byte(string(source[:m.from])+m.text+string(source[m.to:]))); err != nil {
-		return "", "", err
-	}
+	source := nottest.Must(os.ReadFile(filepath.Join(d.root, m.file)))
+	d.write(m.file, []byte(string(source[:m.from])+m.text+string(source[m.to:])))
 	script := filepath.Ext(m.file) == ".lua"
 	defer func() {
-		_ = d.write(m.file, source)
+		d.write(m.file, source)
 		if script {
 			_, _ = d.command(ctx, "generate", "./lua")
 		}

@@ -16,6 +16,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/penstock-go/penstock/internal/lab/command"
+	"github.com/penstock-go/penstock/internal/lab/nottest"
 )
 
 // A part is the code of one layer.
@@ -48,19 +49,16 @@ func main() {
 	from := flag.Int("from", 0, "begin with the mutant of this `number`, to continue an earlier run")
 	past := flag.Bool("past", false, "put back bugs of the past, which the simulated fleet must find")
 	flag.Parse()
-	command.Main("mutants", func(ctx context.Context) error { return run(ctx, *past, *seed, *count, *from) })
-}
-
-func run(ctx context.Context, past bool, seed uint64, count, from int) error {
-	d, err := newDuplicate(ctx)
-	if err != nil {
-		return err
-	}
-	defer d.close()
-	if past {
-		return d.putBack(ctx)
-	}
-	return d.count(ctx, rand.New(rand.NewPCG(seed, 0)), count, from)
+	command.Main("mutants", func(ctx context.Context) error {
+		return nottest.Run(func(o *nottest.Owner) {
+			d := newDuplicate(ctx, o)
+			if *past {
+				nottest.Check(d.putBack(ctx))
+			} else {
+				nottest.Check(d.count(ctx, rand.New(rand.NewPCG(*seed, 0)), *count, *from))
+			}
+		})
+	})
 }
 
 // count tries mutants that it draws at random, and prints the share of those that the tests notice.

@@ -9,6 +9,8 @@ import (
 	"os"
 	"regexp"
 	"strings"
+
+	"github.com/penstock-go/penstock/internal/lab/nottest"
 )
 
 // A bug is an edit that puts back what an earlier version did, in the terms of today's
@@ -104,15 +106,10 @@ var broken = regexp.MustCompile(`_test\.go:\d+: ([^:\n]+): \d+ times`)
 
 // putBack tries the bugs of the past. It returns an error if the fleet has missed one.
 func (d *duplicate) putBack(ctx context.Context) error {
-	if err := os.Setenv("PENSTOCK_SEEDS", "0-47"); err != nil {
-		return err
-	}
+	nottest.Check(os.Setenv("PENSTOCK_SEEDS", "0-47"))
 	missed := 0
 	for i := range pastBugs {
-		m, err := pastBugs[i].mutant(d.root)
-		if err != nil {
-			return err
-		}
+		m := nottest.Must(pastBugs[i].mutant(d.root))
 		outcome, killer, err := d.try(ctx, m)
 		if err != nil {
 			return err
