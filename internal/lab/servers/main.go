@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/internal/lab/command"
+	"github.com/penstock-go/penstock/internal/lab/nottest"
 	"github.com/penstock-go/penstock/internal/redistest"
 )
 
@@ -30,40 +31,34 @@ var packages = []string{
 func main() {
 	file := flag.String("o", "", "write the table into this `file`")
 	flag.Parse()
-	command.Main("servers", func(ctx context.Context) error { return run(ctx, flag.Args(), *file) })
+	command.Main("servers", func(ctx context.Context) error {
+		return nottest.Run(func(o *nottest.Owner) { run(ctx, o, flag.Args(), *file) })
+	})
 }
 
 // run tests the servers. It writes the table after each server, so that an interrupted run is not lost.
-func run(ctx context.Context, paths []string, file string) error {
+func run(ctx context.Context, o *nottest.Owner, paths []string, file string) {
 	if len(paths) == 0 {
-		return errors.New("no server given or installed: run make test-servers SERVERS=\"/path/to/valkey-server ...\"")
+		o.Fatalf("no server given or installed: run make test-servers SERVERS=\"/path/to/valkey-server ...\"")
 	}
-	root, err := command.Product(ctx)
-	if err != nil {
-		return err
-	}
+	root, failed := nottest.Must(command.Product(ctx)), false
 	var reports []report
-	failed := false
 	for _, path := range paths {
 		r, err := test(ctx, root, path)
 		if err != nil {
-			return fmt.Errorf("%s: %w", path, err)
+			o.Fatalf("%s: %w", path, err)
 		}
 		reports = append(reports, r)
 		failed = failed || len(r.failed) > 0
 		text := table(reports, time.Now())
 		fmt.Print(text)
-		if file == "" {
-			continue
-		}
-		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
-			return err
+		if file != "" {
+			nottest.Check(os.WriteFile(file, []byte(text), 0o644))
 		}
 	}
 	if failed {
-		return errors.New("some tests fail on some servers")
+		o.Fatalf("some tests fail on some servers")
 	}
-	return nil
 }
 
 // test runs all tests on one server. Then it runs each failed test again by itself.
