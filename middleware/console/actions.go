@@ -17,11 +17,6 @@ import (
 
 type operatorKey struct{}
 
-func withOperator(ctx context.Context, who string) context.Context {
-	return context.WithValue(ctx, operatorKey{}, who)
-}
-
-// operator returns the name that the authorizing function has returned.
 func operator(ctx context.Context) string {
 	who, _ := ctx.Value(operatorKey{}).(string)
 	return who
@@ -159,7 +154,7 @@ func instant(t time.Time) string {
 // place returns the part of a request to /overrides/{policy} that names a subject.
 func place(r *http.Request) (named, error) {
 	query, err := parameters(r, "key", account, address)
-	return named{r.PathValue("policy"), query["key"], query[account], query[address]}, err
+	return named{r.PathValue("policy"), query.Get("key"), query.Get(account), query.Get(address)}, err
 }
 
 func (h *handler) set(r *http.Request) (any, error) {

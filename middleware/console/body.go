@@ -18,7 +18,7 @@ import (
 
 // An override is the body that sets one. Since and By are what a GET shows, and change nothing.
 type override struct {
-	Limit text
+	Limit *string
 	Mode  ratelimit.Mode
 	ending
 	Since time.Time
@@ -28,11 +28,11 @@ type override struct {
 // limit returns the limit of an override for a policy; none if the body has none. Without the name of an algorithm, a
 // limit is a token bucket, which would forget what a policy of another algorithm has counted. So it must be named then.
 func (o *override) limit(w *watched) (algorithms.Limit, error) {
-	if !o.Limit.given {
+	if o.Limit == nil {
 		return algorithms.Limit{}, nil
 	}
-	l, err := algorithms.ParseLimit(o.Limit.value)
-	if err != nil || w == nil || strings.Contains(o.Limit.value, l.Algorithm().String()) {
+	l, err := algorithms.ParseLimit(*o.Limit)
+	if err != nil || w == nil || strings.Contains(*o.Limit, l.Algorithm().String()) {
 		return l, err
 	}
 	for _, own := range append(slices.Collect(maps.Values(w.policy.Tiers)), w.policy.Limit) {
@@ -41,22 +41,11 @@ func (o *override) limit(w *watched) (algorithms.Limit, error) {
 		}
 	}
 	return l, &refusal{http.StatusBadRequest, fmt.Sprintf("the limit %.80q names no algorithm, and policy %q has %s: name it, as %s, because another algorithm starts full",
-		o.Limit.value, w.policy.Name, w.policy.Limit, w.policy.Limit.Algorithm())}
+		*o.Limit, w.policy.Name, w.policy.Limit, w.policy.Limit.Algorithm())}
 }
 
 // An ending says when an override ends: neither field means never.
-type ending struct{ Until, For text }
-
-// A text is a field that the body has as a string.
-type text struct {
-	given bool
-	value string
-}
-
-func (t *text) UnmarshalText(b []byte) error {
-	*t = text{true, string(b)}
-	return nil
-}
+type ending struct{ Until, For *string }
 
 // at returns the instant; the zero Time means never.
 func (e *ending) at() (time.Time, error) {
@@ -64,18 +53,18 @@ func (e *ending) at() (time.Time, error) {
 		return time.Time{}, &refusal{http.StatusBadRequest, fmt.Sprintf(format, args...)}
 	}
 	switch {
-	case e.Until.given && e.For.given:
+	case e.Until != nil && e.For != nil:
 		return refuse(`the fields "until" and "for" cannot be combined`)
-	case e.For.given:
-		d, err := time.ParseDuration(e.For.value)
+	case e.For != nil:
+		d, err := time.ParseDuration(*e.For)
 		if err != nil || d <= 0 {
-			return refuse(`the field "for" is %.40q: want a time such as 1h or 30m`, e.For.value)
+			return refuse(`the field "for" is %.40q: want a time such as 1h or 30m`, *e.For)
 		}
 		return time.Now().UTC().Add(d + time.Second - 1).Truncate(time.Second), nil // overrides have whole seconds; never too short
-	case e.Until.given:
-		t, err := time.Parse(time.RFC3339, e.Until.value)
+	case e.Until != nil:
+		t, err := time.Parse(time.RFC3339, *e.Until)
 		if err != nil {
-			return refuse(`the field "until" is %.40q: want an instant such as 2026-11-26T14:00:00Z, or "for" with a time such as 1h`, e.Until.value)
+			return refuse(`the field "until" is %.40q: want an instant such as 2026-11-26T14:00:00Z, or "for" with a time such as 1h`, *e.Until)
 		}
 		return t, nil
 	}

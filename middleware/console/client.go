@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/penstock-go/penstock/middleware"
+	"github.com/penstock-go/penstock/keyfunc"
 )
 
 func firstOf(key string) string {
@@ -18,25 +18,13 @@ func firstOf(key string) string {
 // hash is a part of a key as TopDenied shows it.
 var hash = regexp.MustCompile(`(^|\|)[a-z0-9.-]+=#[0-9a-f]{16}($|\|)`)
 
-func isHash(key string) bool { return hash.MatchString(key) }
-
 // cut is the length at which TopDenied cuts keys.
 const cut = 128
-
-// isOf reports whether an offender is a key.
-func isOf(o *ratelimit.Offender, key string) bool {
-	return o.Plain == key || len(o.Plain) == cut && strings.HasPrefix(key, o.Plain)
-}
 
 // keysOf returns the keys of a client that a policy may make: the given keys, the
 // keys that it denied lately, and all that it can make of the given parts, with
 // each route that it has met. A part without a value is only its kind.
 func (w *watched) keysOf(client []Subject) (keys []string) {
-	add := func(key string) {
-		if !slices.Contains(keys, key) {
-			keys = append(keys, key)
-		}
-	}
 	parts := make(map[string][]string) // by kind
 	for _, s := range client {
 		if s.Policy != "" && s.Policy != w.policy.Name {
@@ -44,7 +32,7 @@ func (w *watched) keysOf(client []Subject) (keys []string) {
 		}
 		for _, part := range w.partsOf(s) {
 			if strings.Contains(part, "|") || strings.HasPrefix(part, constant) && w.check(part, false) == nil {
-				add(part)
+				keys = union(keys, part)
 			} else {
 				parts[kindOf(part)] = append(parts[kindOf(part)], part)
 			}
@@ -52,7 +40,7 @@ func (w *watched) keysOf(client []Subject) (keys []string) {
 	}
 	for _, o := range w.offenders {
 		if len(o.Plain) < cut && has(parts, o.Plain) && w.check(o.Plain, false) == nil {
-			add(o.Plain)
+			keys = union(keys, o.Plain)
 		}
 	}
 	if len(parts[route]) == 0 {
@@ -63,10 +51,9 @@ func (w *watched) keysOf(client []Subject) (keys []string) {
 			continue
 		}
 		for _, key := range fill(form, parts) {
-			if incomplete := slices.ContainsFunc(strings.Split(key, "|"), func(part string) bool { return !strings.Contains(part, "=") }); incomplete && len(keys) > 0 {
-				continue // the denied keys say more
+			if whole(key) || len(keys) == 0 { // otherwise the denied keys say more
+				keys = union(keys, key)
 			}
-			add(key)
 		}
 	}
 	return keys
@@ -78,7 +65,7 @@ func (w *watched) partsOf(s Subject) []string {
 	s.Key = w.spelled(s.Key)
 	switch {
 	case s.ID != "":
-		return []string{textOfAccount(s.ID)}
+		return []string{keyfunc.Text(account, s.ID)}
 	case s.IP.IsValid():
 		return w.addresses(s.IP)
 	case strings.Contains(s.Key, "|"):
@@ -107,8 +94,8 @@ func (w *watched) routes() []string {
 	all := w.m.Inside().Routes(w.policy.Name)
 	for _, o := range w.offenders {
 		for part := range strings.SplitSeq(o.Plain, "|") {
-			if kindOf(part) == route && !slices.Contains(all, part) {
-				all = append(all, part)
+			if kindOf(part) == route {
+				all = union(all, part)
 			}
 		}
 	}

@@ -47,7 +47,6 @@ func (c *Console) Near() []Client {
 	return merge(all, time.Time{})
 }
 
-// appendClient appends a key of the policy as a client.
 func (w *watched) appendClient(all []Client, key Client) []Client {
 	key.Client, key.Policies = firstOf(key.Client), []string{w.policy.Name}
 	if w.policy.Shadow || strings.HasPrefix(key.Client, constant) {
@@ -69,11 +68,7 @@ func merge(all []Client, since time.Time) []Client {
 		c := &merged[i]
 		c.Denied, c.Admitted = c.Denied+other.Denied, c.Admitted+other.Admitted
 		c.First, c.Last = earlier(c.First, other.First), later(c.Last, other.Last)
-		for _, policy := range other.Policies {
-			if !slices.Contains(c.Policies, policy) {
-				c.Policies = append(slices.Clone(c.Policies), policy)
-			}
-		}
+		c.Policies = union(slices.Clip(c.Policies), other.Policies...)
 	}
 	slices.SortStableFunc(merged, func(a, b Client) int { return cmp.Compare(b.Denied+b.Admitted, a.Denied+a.Admitted) })
 	return slices.DeleteFunc(merged, func(c Client) bool { return c.First.Before(since) })
@@ -87,9 +82,4 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-func later(a, b time.Time) time.Time {
-	if b.After(a) {
-		return b
-	}
-	return a
-}
+func later(a, b time.Time) time.Time { return slices.MaxFunc([]time.Time{a, b}, time.Time.Compare) }

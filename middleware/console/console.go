@@ -117,20 +117,19 @@ func (c *Console) target(s Subject, prefix bool) (*target, error) {
 
 func (w *watched) target(key string) *target {
 	t := &target{watched: w, key: key}
-	f := t.inForce("", algorithms.Limit{})
+	f := w.inForce(key, "", algorithms.Limit{})
 	t.override, t.mode = f.Override, f.Mode
 	return t
 }
 
-// inForce returns what holds for the key.
-func (t *target) inForce(tier string, own algorithms.Limit) ratelimit.InForce {
-	f, _ := t.m.InForce(t.policy.Name, t.key, tier, own)
+func (w *watched) inForce(key, tier string, own algorithms.Limit) ratelimit.InForce {
+	f, _ := w.m.InForce(w.policy.Name, key, tier, own)
 	return f
 }
 
 // reveal returns the key, or the first part of keys, that TopDenied shows as a hash.
 func (c *Console) reveal(shown string) (plain string, err error) {
-	if !isHash(shown) {
+	if !hash.MatchString(shown) {
 		return shown, nil
 	}
 	for p := range c.policies() {
@@ -196,7 +195,6 @@ func (c *Console) one(s Subject) (*target, error) {
 	return c.target(s, false)
 }
 
-// ask answers checks in place.
 func (t *target) ask(ctx context.Context, checks []algorithms.Check) error {
 	_, limiter := t.m.Limiter()
 	if err := limiter.Allow(ctx, checks); err != nil {

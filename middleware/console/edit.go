@@ -80,32 +80,25 @@ func (c *Console) Ban(ctx context.Context, s Subject, until time.Time, by string
 	return c.set(ctx, s, ratelimit.Override{Mode: ratelimit.ModeBanned, Until: until, By: by})
 }
 
-// set replaces the override of a key, of everyone, or of all policies.
 func (c *Console) set(ctx context.Context, s Subject, o ratelimit.Override) error {
 	edit, err := c.editor(s.Policy)
 	if err != nil {
 		return err
 	}
-	if s.Policy == overrides.All {
-		key, err := c.place(s)
-		if err != nil {
-			return err
-		}
-		return edit.Set(ctx, s.Policy, key, o)
-	}
-	t, err := c.target(s, true)
+	key, err := c.place(s)
 	if err != nil {
 		return err
 	}
-	if t.policy.Shadow && o.Mode == ratelimit.ModeBanned {
+	w := c.find(s.Policy) // nil: all policies
+	if w != nil && w.policy.Shadow && o.Mode == ratelimit.ModeBanned {
 		return fmt.Errorf("ratelimit: the bans of policy %q are %w: a shadow policy denies nothing", s.Policy, ErrUneditable)
 	}
-	if o.Limit != (algorithms.Limit{}) {
-		if err := t.m.Inside().Replaceable(s.Policy, o.Limit); err != nil {
+	if w != nil && o.Limit != (algorithms.Limit{}) {
+		if err := w.m.Inside().Replaceable(s.Policy, o.Limit); err != nil {
 			return fmt.Errorf("ratelimit: %w of policy %q: %s", overrides.ErrInvalid, s.Policy, strings.ReplaceAll(err.Error(), "\n", "; "))
 		}
 	}
-	return edit.Set(ctx, s.Policy, t.key, o)
+	return edit.Set(ctx, s.Policy, key, o)
 }
 
 // Overrides returns the overrides and bans of all policies that operators set at an

@@ -8,7 +8,7 @@ import (
 
 // LookUp replaces the look-up of the instances' names.
 func LookUp(h http.Handler, addresses func(host string) []string) {
-	h.(*handler).lookUp = func(_ context.Context, host string) (all []netip.Addr, err error) {
+	h.(*handler).lookUp = func(_ context.Context, _, host string) (all []netip.Addr, err error) {
 		texts := addresses(host)
 		if a, err := netip.ParseAddr(host); err == nil {
 			return []netip.Addr{a}, nil

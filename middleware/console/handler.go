@@ -10,6 +10,7 @@ import (
 	"io"
 	"log/slog"
 	"mime"
+	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -65,7 +66,7 @@ func (c *Console) Handler(authorize func(*http.Request) (who string, err error))
 	if err != nil {
 		return nil, err
 	}
-	h := &handler{console: c, name: rand.Text(), authorize: authorize, logger: slog.Default(), instances: instances, lookUp: lookUp, origin: http.NewCrossOriginProtection()}
+	h := &handler{console: c, name: rand.Text(), authorize: authorize, logger: slog.Default(), instances: instances, lookUp: net.DefaultResolver.LookupNetIP, origin: http.NewCrossOriginProtection()}
 	h.intruders.Writer = logwriter.New(h.logger)
 	for pattern, act := range map[string]action{
 		"GET /policies":              h.policies,
@@ -93,7 +94,7 @@ type handler struct {
 	logger    *slog.Logger
 	name      string // of this instance; see nameField
 	instances []*url.URL
-	lookUp    func(ctx context.Context, host string) ([]netip.Addr, error)
+	lookUp    func(ctx context.Context, network, host string) ([]netip.Addr, error)
 	intruders logwriter.Seldom // a guesser sends many requests
 	origin    *http.CrossOriginProtection
 	mux       http.ServeMux
@@ -113,6 +114,8 @@ func (e *refusal) Error() string { return e.detail }
 // ServeHTTP authorizes before it routes, so that an intruder does not learn which
 // paths exist.
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
 	who, err := h.authorize(r)
 	if err == nil {
 		err = h.origin.Check(r)
@@ -135,7 +138,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set(nameField, h.name)
 	r.Body = http.MaxBytesReader(w, r.Body, maxBody)
-	h.mux.ServeHTTP(w, r.WithContext(withOperator(r.Context(), who)))
+	h.mux.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), operatorKey{}, who)))
 }
 
 // An unwritten is a response of which only the header and the status are wanted.
@@ -150,28 +153,19 @@ func (u *unwritten) Write(p []byte) (n int, err error) { return len(p), nil }
 
 func (h *handler) serve(act action) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		reply, err := act(r)
-		if err != nil {
+		switch reply, err := act(r); {
+		case err != nil:
 			h.fail(w, r, err)
-			return
+		case reply == nil:
+			w.WriteHeader(http.StatusNoContent)
+		default:
+			w.Header().Set("Content-Type", "application/json")
+			e := json.NewEncoder(w)
+			e.SetIndent("", "  ") // people read it
+			e.SetEscapeHTML(false)
+			_ = e.Encode(reply) // the client may have hung up
 		}
-		succeed(w, reply)
 	}
-}
-
-// succeed answers with a reply as JSON, or with 204 if there is none.
-func succeed(w http.ResponseWriter, reply any) {
-	w.Header().Set("Cache-Control", "no-store")
-	w.Header().Set("X-Content-Type-Options", "nosniff")
-	if reply == nil {
-		w.WriteHeader(http.StatusNoContent)
-		return
-	}
-	w.Header().Set("Content-Type", "application/json")
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ") // people read it
-	e.SetEscapeHTML(false)
-	_ = e.Encode(reply) // the client may have hung up
 }
 
 // fail answers with an error. The answer contains the error's text only if the text
@@ -196,8 +190,6 @@ func (h *handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 // answer answers with a problem (RFC 9457).
 func answer(w http.ResponseWriter, shown *refusal) {
 	w.Header().Set("Content-Type", "application/problem+json")
-	w.Header().Set("Cache-Control", "no-store")
-	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(shown.status)
 	_ = json.NewEncoder(w).Encode(struct { // the client may have hung up
 		Type   string `json:"type"`
@@ -241,17 +233,12 @@ func queryOf(r *http.Request) (url.Values, error) {
 
 // parameters returns the query, which must have no parameter that is not allowed,
 // and none twice.
-func parameters(r *http.Request, allowed ...string) (map[string]string, error) {
+func parameters(r *http.Request, allowed ...string) (url.Values, error) {
 	query, err := queryOf(r)
-	if err != nil {
-		return nil, err
-	}
-	values := make(map[string]string)
 	for name, all := range query {
 		if len(all) > 1 || !slices.Contains(allowed, name) {
 			return nil, &refusal{http.StatusBadRequest, "the query has an unknown parameter, or one twice"}
 		}
-		values[name] = all[0]
 	}
-	return values, nil
+	return query, err
 }

@@ -14,7 +14,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
@@ -39,7 +38,6 @@ type instance struct {
 	dial string   // host and port; the base may name several instances
 }
 
-// parseInstances returns the URLs of Console.Instances.
 func parseInstances(texts []string) (bases []*url.URL, err error) {
 	var errs []error
 	for _, text := range texts {
@@ -60,7 +58,7 @@ func (h *handler) findInstances(ctx context.Context) (all []instance, failed []f
 		if port == "" {
 			port = map[string]string{"http": "80", "https": "443"}[base.Scheme]
 		}
-		found, err := h.lookUp(ctx, base.Hostname())
+		found, err := h.lookUp(ctx, "ip", base.Hostname())
 		if err != nil || len(found) == 0 {
 			h.logger.Warn("ratelimit: console: look-up of instances failed", "host", base.Hostname(), "error", err)
 			failed = append(failed, failure{base.Host, "the name has no address"})
@@ -70,11 +68,6 @@ func (h *handler) findInstances(ctx context.Context) (all []instance, failed []f
 		}
 	}
 	return all, failed
-}
-
-// lookUp returns the addresses of a host.
-func lookUp(ctx context.Context, host string) ([]netip.Addr, error) {
-	return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
 }
 
 // A failure is an instance that did not answer, and why.

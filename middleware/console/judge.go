@@ -4,6 +4,7 @@ package console
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -15,13 +16,8 @@ import (
 )
 
 // whole reports whether all parts of the key have a value.
-func (t *target) whole() bool {
-	for part := range strings.SplitSeq(t.key, "|") {
-		if !strings.Contains(part, "=") {
-			return false
-		}
-	}
-	return true
+func whole(key string) bool {
+	return !slices.ContainsFunc(strings.Split(key, "|"), func(part string) bool { return !strings.Contains(part, "=") })
 }
 
 // account returns the account in a key; "" for none.
@@ -38,9 +34,9 @@ func accountOf(key string) string {
 // process knows none. Another key of the same account shows the tier, too.
 func (c *Console) lastDenial(t *target) *ratelimit.Offender {
 	var last *ratelimit.Offender
-	for i := range t.offenders {
-		if o := &t.offenders[i]; o.Plain == t.key && (last == nil || o.Last.After(last.Last)) {
-			last = o
+	for _, o := range t.offenders {
+		if o.Plain == t.key && (last == nil || o.Last.After(last.Last)) {
+			last = &o
 		}
 	}
 	id := accountOf(t.key)
@@ -48,11 +44,10 @@ func (c *Console) lastDenial(t *target) *ratelimit.Offender {
 		return last
 	}
 	for other := range c.policies() {
-		for i := range other.offenders {
-			o := &other.offenders[i]
+		for _, o := range other.offenders {
 			_, has := t.policy.Tiers[o.Tier]
 			if accountOf(o.Plain) == id && (has || other.policy.Name == t.policy.Name) && (last == nil || o.Last.After(last.Last)) {
-				last = o
+				last = &o
 			}
 		}
 	}
@@ -63,7 +58,7 @@ func (c *Console) lastDenial(t *target) *ratelimit.Offender {
 // nil means none.
 func (t *target) limits(last *ratelimit.Offender) []LimitState {
 	in := func(tier string, own algorithms.Limit) LimitState {
-		f := t.inForce(tier, own)
+		f := t.inForce(t.key, tier, own)
 		l := LimitState{Reason: Reason(f.From), Limit: f.Limit}
 		if l.Reason == ByTier {
 			l.Tier = tier
@@ -85,8 +80,16 @@ func (t *target) limits(last *ratelimit.Offender) []LimitState {
 	return all
 }
 
-// look fills in the state of a limit.
-func (t *target) look(ctx context.Context, l *LimitState) error {
+func (t *target) look(ctx context.Context, limits []LimitState) error {
+	for i := range limits {
+		if err := t.lookAt(ctx, &limits[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *target) lookAt(ctx context.Context, l *LimitState) error {
 	checks := []algorithms.Check{{Policy: t.policy.Name, Key: t.key, Limit: l.Limit, Exact: true}}
 	if t.sharer() {
 		checks[0].Policy += "~share"
@@ -105,7 +108,11 @@ func (t *target) look(ctx context.Context, l *LimitState) error {
 
 // judge fills in the verdict, its reason, and when it clears.
 func (t *target) judge(ctx context.Context, s *Standing) error {
-	banned, err := t.banned(ctx)
+	var banned time.Duration
+	var err error
+	if t.policy.Ban != nil && t.mode == "" {
+		banned, err = t.bannedByPolicy(ctx)
+	}
 	switch mode := t.mode; {
 	case err != nil:
 		return err
@@ -171,10 +178,50 @@ func (t *target) away(limits []LimitState) bool {
 	return ok && counter.Stats().Shared && limits[0].Source != algorithms.Shared.String()
 }
 
-// banned returns how long Policy.Ban still bans the key; 0 if it does not.
-func (t *target) banned(ctx context.Context) (time.Duration, error) {
-	if t.policy.Ban == nil || t.mode != "" {
-		return 0, nil
+// guessers returns Standing.Guessers.
+func (t *target) guessers() int {
+	if !t.apiKeys {
+		return 0
 	}
-	return t.bannedByPolicy(ctx)
+	slowed, all := t.m.Inside().Guesses(t.key)
+	switch {
+	case accountOf(t.key) != "":
+		return all
+	case slowed:
+		return 1
+	default:
+		return 0
+	}
+}
+
+// uncounted reports whether the key is an address for which the policy only meets
+// unknown keys. The limiter counts nothing for it.
+func (t *target) uncounted() bool {
+	return kindOf(t.key) == address && !strings.Contains(t.key, "|") &&
+		!slices.ContainsFunc(t.own, func(form []string) bool { return slices.Equal(form, []string{address}) })
+}
+
+// judgeUncounted gives the verdict about an uncounted key.
+func (t *target) judgeUncounted(s *Standing) {
+	s.Verdict = Admitted
+	switch mode := t.mode; {
+	case mode == ratelimit.ModeBanned:
+		t.judgeBan(s)
+	case t.override != nil && mode != "":
+		s.Reason = ByOverride
+	case s.Guessers > 0:
+		s.Verdict = Unknown
+	}
+}
+
+// guessing says how guesses change the answer; empty if they do not.
+func (s *Standing) guessing() string {
+	switch {
+	case s.Guessers == 0 || s.Limits == nil:
+		return ""
+	case s.Guessers == 1:
+		return "; 1 address sent unknown API keys, and a key that is new from it waits for its turn"
+	default:
+		return fmt.Sprintf("; %d addresses sent unknown API keys, and a key that is new from one of them waits for its turn", s.Guessers)
+	}
 }

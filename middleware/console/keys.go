@@ -52,13 +52,11 @@ func kindOf(part string) string {
 	return kind
 }
 
-// kinds returns the kinds of all parts, each once.
-func (w *watched) kinds() (all []string) {
-	for _, form := range w.forms {
-		for _, part := range form {
-			if kind := kindOf(part); !slices.Contains(all, kind) {
-				all = append(all, kind)
-			}
+// union appends the texts that all lacks.
+func union(all []string, more ...string) []string {
+	for _, text := range more {
+		if !slices.Contains(all, text) {
+			all = append(all, text)
 		}
 	}
 	return all
@@ -68,25 +66,14 @@ func (w *watched) kinds() (all []string) {
 func (w *watched) shapes() string {
 	var all []string
 	for _, form := range w.forms {
-		if shape := strings.Join(form, "|"); !slices.Contains(all, shape) {
-			all = append(all, shape)
-		}
+		all = union(all, strings.Join(form, "|"))
 	}
 	return strings.Join(all, " or ")
 }
 
 // addresses returns the parts that keys have for an address.
 func (w *watched) addresses(a netip.Addr) []string {
-	all := w.policy.Key.Addresses(a)
-	if w.clientIP == (keyfunc.Key{}) {
-		return all
-	}
-	for _, part := range w.clientIP.Addresses(a) {
-		if !slices.Contains(all, part) {
-			all = append(all, part)
-		}
-	}
-	return all
+	return union(w.policy.Key.Addresses(a), w.clientIP.Addresses(a)...)
 }
 
 // of returns the text of a subject's key, or with prefix also the first part of its
@@ -97,7 +84,7 @@ func (w *watched) of(s Subject, prefix bool) (string, error) {
 	}
 	switch {
 	case s.ID != "":
-		return w.with("accounts", prefix, textOfAccount(s.ID))
+		return w.with("accounts", prefix, keyfunc.Text(account, s.ID))
 	case s.IP.IsValid():
 		return w.with("addresses", prefix, w.addresses(s.IP)...)
 	case s.Key == ratelimit.Everyone:
@@ -129,17 +116,15 @@ func (w *watched) with(what string, prefix bool, parts ...string) (string, error
 	for _, form := range w.forms {
 		for _, part := range parts {
 			i := slices.Index(form, kindOf(part))
-			counts = counts || i >= 0
-			text := strings.Join(slices.Replace(slices.Clone(form), max(i, 0), max(i, 0)+1, part), "|")
-			constants := !slices.ContainsFunc(form, func(f string) bool { return f != kindOf(part) && !strings.HasPrefix(f, constant) })
-			switch {
-			case i == 0 && prefix:
-				text = part
-			case i < 0 || prefix || !constants:
+			if i < 0 {
 				continue
 			}
-			if !slices.Contains(found, text) {
-				found = append(found, text)
+			counts = true
+			others := slices.ContainsFunc(form, func(f string) bool { return f != kindOf(part) && !strings.HasPrefix(f, constant) })
+			if prefix && i == 0 {
+				found = union(found, part)
+			} else if !prefix && !others {
+				found = union(found, strings.Join(slices.Replace(slices.Clone(form), i, i+1, part), "|"))
 			}
 		}
 	}
@@ -162,11 +147,11 @@ func (w *watched) refuse(detail string) error {
 // check returns an error unless the policy may make the text, or with prefix a text
 // that begins with this part.
 func (w *watched) check(text string, prefix bool) error {
-	parts, kinds := strings.Split(text, "|"), w.kinds()
+	parts, kinds := strings.Split(text, "|"), slices.Concat(w.forms...)
 	for _, part := range parts {
 		kind, value, _ := strings.Cut(part, "=")
 		switch {
-		case !slices.Contains(kinds, kind):
+		case !slices.ContainsFunc(kinds, func(part string) bool { return kindOf(part) == kind }):
 			return w.refuse("want KIND=VALUE, or several of these joined by |; its keys are " + w.shapes())
 		case !escaped(value):
 			return w.refuse("a value is empty, or has a byte that keys contain only as %XX, such as %20 for a space")
@@ -182,15 +167,8 @@ func (w *watched) check(text string, prefix bool) error {
 
 // fits reports whether the parts have a form, or are the first of its parts.
 func fits(form, parts []string, prefix bool) bool {
-	if len(parts) != len(form) && (!prefix || len(parts) != 1) {
-		return false
-	}
-	for i, part := range parts {
-		if form[i] != part && form[i] != kindOf(part) {
-			return false
-		}
-	}
-	return true
+	right := len(parts) == len(form) || prefix && len(parts) == 1
+	return right && slices.EqualFunc(form[:len(parts)], parts, func(kind, part string) bool { return kind == part || kind == kindOf(part) })
 }
 
 // escaped reports whether a part of a key may have the value.
@@ -215,6 +193,3 @@ func prefixOf(part string) (netip.Prefix, bool) {
 	p, err := netip.ParsePrefix(text)
 	return p, err == nil
 }
-
-// textOfAccount returns the part of a key for the ID of an account.
-func textOfAccount(id string) string { return keyfunc.Text(account, id) }

@@ -5,6 +5,7 @@ package console
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/penstock-go/penstock/algorithms"
@@ -20,32 +21,21 @@ func (t *target) sharer() bool {
 
 // shares returns the shares that the tenant may have: one for each weight, because the console does not know its tier.
 func (t *target) shares() (all []LimitState) {
-	weights := []int64{1}
-	for _, w := range t.policy.Weights {
-		weights = append(weights, w)
-	}
+	weights := append(slices.Collect(maps.Values(t.policy.Weights)), 1)
 	slices.Sort(weights)
 	_, sum := t.m.Inside().Tenants(t.policy.Name)
-	whole := t.divided(ratelimit.Everyone)
-	if forms := t.constants(); len(forms) > 0 {
-		whole = t.divided(forms[0])
-	}
+	key := append(t.constants(), ratelimit.Everyone)[0]
+	whole := t.inForce(key, "", algorithms.Limit{}).Limit
 	for _, w := range slices.Compact(weights) {
 		all = append(all, LimitState{Reason: ByShare, Limit: shares.Of(whole, w, max(sum, w), 1)})
 	}
 	return all
 }
 
-// divided returns the limit in force for a key of all tenants.
-func (t *target) divided(key string) algorithms.Limit {
-	f, _ := t.m.InForce(t.policy.Name, key, "", algorithms.Limit{})
-	return f.Limit
-}
-
 // borrow judges a tenant that may have used up its share: it may use what is left of the limit.
 func (t *target) borrow(ctx context.Context, s *Standing) error {
 	for _, form := range t.constants() {
-		checks := []algorithms.Check{{Policy: t.policy.Name, Key: form, Limit: t.divided(form), Exact: true}}
+		checks := []algorithms.Check{{Policy: t.policy.Name, Key: form, Limit: t.inForce(form, "", algorithms.Limit{}).Limit, Exact: true}}
 		if err := t.ask(ctx, checks); err != nil {
 			return err
 		}
@@ -74,7 +64,6 @@ func (s *Standing) ofShare() string {
 	return text
 }
 
-// constants returns the constant keys of the policy.
 func (w *watched) constants() (all []string) {
 	for _, form := range w.forms {
 		if len(form) == 1 && kindOf(form[0]) == "const" {

@@ -5,7 +5,6 @@ package console
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -44,12 +43,15 @@ func (c *Console) Unban(ctx context.Context, s Subject) (lifted []Lifted, err er
 		lifted = append(lifted, keys...)
 	}
 	if edit, err := c.editor(s.Policy); err == nil {
-		o, err := unset(ctx, edit, s)
+		stored, err := edit.List(ctx, s.Policy) // this instance may not have seen the latest edit yet
 		if err != nil {
 			return lifted, err
 		}
-		if o != nil {
-			lifted = append(lifted, Lifted{s.Policy, key, o})
+		if o := stored[key]; o.Mode == ratelimit.ModeBanned {
+			if err := edit.Clear(ctx, s.Policy, key); err != nil {
+				return lifted, err
+			}
+			lifted = append(lifted, Lifted{s.Policy, key, &o})
 		}
 	} else if w := c.find(s.Policy); w == nil || w.policy.Ban == nil {
 		return lifted, err // neither an operator nor the policy can have banned the key
@@ -63,25 +65,12 @@ func (c *Console) Unban(ctx context.Context, s Subject) (lifted []Lifted, err er
 	return lifted, nil
 }
 
-// unset removes the ban that operators have set for exactly the subject, and returns it. This instance may not have seen
-// the latest edit yet, so unset reads the stored one.
-func unset(ctx context.Context, edit editor, s Subject) (*ratelimit.Override, error) {
-	stored, err := edit.List(ctx, s.Policy)
-	if err != nil {
-		return nil, err
-	}
-	if o := stored[s.Key]; o.Mode == ratelimit.ModeBanned {
-		return &o, edit.Clear(ctx, s.Policy, s.Key)
-	}
-	return nil, nil
-}
-
 // lift ends the bans by Policy.Ban of a key, or of all keys that begin with it, and forgets their denials. It returns
 // the bans that it ended.
 func (c *Console) lift(ctx context.Context, w *watched, key string) (lifted []Lifted, err error) {
 	keys := w.keysOf([]Subject{{Key: key}})
-	if w.check(key, false) == nil && !slices.Contains(keys, key) {
-		keys = append(keys, key)
+	if w.check(key, false) == nil {
+		keys = union(keys, key)
 	}
 	for _, key := range keys {
 		t := w.target(key)

@@ -5,6 +5,7 @@ package console
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
@@ -22,13 +23,7 @@ var everyAlgorithm = []algorithms.Limit{
 // of the limit came back: of several limits that Who lists, the most. It keeps overrides and bans. If a ban still denies
 // the key, the error wraps [ErrBanned], and the units are back nevertheless.
 func (c *Console) Reset(ctx context.Context, s Subject) (units int64, err error) {
-	return c.giveBack(ctx, s, func(t *target) []algorithms.Check {
-		checks := t.ofEveryAlgorithm(t.policy.Name, algorithms.Check{Op: algorithms.Reset})
-		if t.policy.Candidate != nil {
-			checks = append(checks, t.ofEveryAlgorithm(candidate(t.policy.Name), algorithms.Check{Op: algorithms.Reset})...)
-		}
-		return checks
-	})
+	return c.giveBack(ctx, s, algorithms.Check{Op: algorithms.Reset})
 }
 
 // Grant gives a key units back: at least one, at most the used units. It cuts nothing, so it needs neither the client's
@@ -37,45 +32,41 @@ func (c *Console) Grant(ctx context.Context, s Subject, units int64) (given int6
 	if units < 1 {
 		return 0, fmt.Errorf("ratelimit: %w: a grant of %d units: want at least 1", algorithms.ErrInvalid, units)
 	}
-	given, err = c.giveBack(ctx, s, func(t *target) []algorithms.Check {
-		return t.ofEveryAlgorithm(t.policy.Name, algorithms.Check{Op: algorithms.Grant, Cost: units})
-	})
+	given, err = c.giveBack(ctx, s, algorithms.Check{Op: algorithms.Grant, Cost: units})
 	return min(given, units), err
 }
 
-// giveBack settles the checks of a key, and returns how many units came back. Requests that come meanwhile can hide some.
-func (c *Console) giveBack(ctx context.Context, s Subject, checks func(*target) []algorithms.Check) (units int64, err error) {
+// giveBack settles a key under a limit of each algorithm, a Reset also for the policy's candidate, and returns how many
+// units came back. Requests that come meanwhile can hide some.
+func (c *Console) giveBack(ctx context.Context, s Subject, settlement algorithms.Check) (units int64, err error) {
 	t, err := c.one(s)
 	if err != nil {
 		return 0, err
 	}
-	limits := t.limits(c.lastDenial(t))
-	for i := range limits {
-		if err := t.look(ctx, &limits[i]); err != nil {
-			return 0, err
+	names := []string{t.policy.Name}
+	if settlement.Op == algorithms.Reset && t.policy.Candidate != nil {
+		names = append(names, t.policy.Name+"~candidate")
+	}
+	var checks []algorithms.Check
+	for _, name := range names {
+		for _, l := range everyAlgorithm {
+			settlement.Policy, settlement.Key, settlement.Limit = name, t.key, l
+			checks = append(checks, settlement)
 		}
 	}
-	if err := t.ask(ctx, checks(t)); err != nil {
+	limits := t.limits(c.lastDenial(t))
+	after := slices.Clone(limits)
+	if err := t.look(ctx, limits); err != nil {
 		return 0, err
 	}
-	for _, before := range limits {
-		after := before
-		if err := t.look(ctx, &after); err != nil {
-			return 0, err
-		}
-		units = max(units, after.Remaining-before.Remaining)
+	if err := t.ask(ctx, checks); err != nil {
+		return 0, err
+	}
+	if err := t.look(ctx, after); err != nil {
+		return 0, err
+	}
+	for i, before := range limits {
+		units = max(units, after[i].Remaining-before.Remaining)
 	}
 	return units, c.stillBanned(ctx, Subject{Policy: s.Policy, Key: t.key})
 }
-
-// ofEveryAlgorithm returns a settlement of the key under a limit of each algorithm.
-func (t *target) ofEveryAlgorithm(name string, c algorithms.Check) (checks []algorithms.Check) {
-	for _, l := range everyAlgorithm {
-		c.Policy, c.Key, c.Limit = name, t.key, l
-		checks = append(checks, c)
-	}
-	return checks
-}
-
-// candidate returns the name under which a policy's candidate is stored.
-func candidate(policy string) string { return policy + "~candidate" }

@@ -35,9 +35,8 @@ func (h *handler) policies(r *http.Request) (any, error) {
 		v := policyView{
 			Name: p.Name, Keys: w.shapes(), Limit: p.Limit, Tiers: p.Tiers, Candidate: p.Candidate,
 			Fail: p.Fail.String(), Hidden: p.Hidden, Capacity: p.Capacity, Shadow: p.Shadow,
+			Everyone: w.inForce(ratelimit.Everyone, "", algorithms.Limit{}).Override,
 		}
-		f, _ := w.m.InForce(p.Name, ratelimit.Everyone, "", algorithms.Limit{})
-		v.Everyone = f.Override
 		all = append(all, v)
 	}
 	return map[string]any{"policies": all}, nil
@@ -91,7 +90,7 @@ func subjectOf(name, value string) (Subject, error) {
 		return Subject{}, &refusal{http.StatusBadRequest, name + " is empty"}
 	case name == "key":
 		return Subject{Key: value}, nil
-	case isHash(name + "=" + value):
+	case hash.MatchString(name + "=" + value):
 		return Subject{Key: name + "=" + value}, nil
 	case name == account:
 		return Subject{ID: value}, nil
@@ -125,7 +124,7 @@ func (h *handler) near(r *http.Request) (any, error) {
 // ago it is, such as 1h; empty is the zero Time.
 func sinceOf(r *http.Request, also ...string) (time.Time, error) {
 	query, err := parameters(r, append(also, "since")...)
-	text := query["since"]
+	text := query.Get("since")
 	if err != nil || text == "" {
 		return time.Time{}, err
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
@@ -210,7 +211,11 @@ func (c *Console) Who(ctx context.Context, client ...Subject) ([]Standing, error
 		}
 	}
 	if len(all) == 0 {
-		return nil, c.unknown()
+		counts := ""
+		for w := range c.policies() {
+			counts += fmt.Sprintf("; %s counts %s", w.policy.Name, w.shapes())
+		}
+		return nil, fmt.Errorf("ratelimit: %w: no policy has a key of this client%s", algorithms.ErrInvalid, counts)
 	}
 	sortStandings(all)
 	return all, nil
@@ -229,15 +234,6 @@ func sortStandings(all []Standing) {
 	})
 }
 
-// unknown returns the error for a client that no policy can count.
-func (c *Console) unknown() error {
-	counts := ""
-	for w := range c.policies() {
-		counts += fmt.Sprintf("; %s counts %s", w.policy.Name, w.shapes())
-	}
-	return fmt.Errorf("ratelimit: %w: no policy has a key of this client%s", algorithms.ErrInvalid, counts)
-}
-
 // standing judges one key.
 func (c *Console) standing(ctx context.Context, t *target) (s Standing, err error) {
 	s = Standing{Policy: t.policy.Name, Key: t.key, Override: t.override}
@@ -245,15 +241,14 @@ func (c *Console) standing(ctx context.Context, t *target) (s Standing, err erro
 	if t.override != nil {
 		s.SetFor = t.setFor(ctx)
 	}
-	for i := range t.offenders {
-		o := &t.offenders[i]
-		if !isOf(o, t.key) {
+	for _, o := range t.offenders {
+		if o.Plain != t.key && !(len(o.Plain) == cut && strings.HasPrefix(t.key, o.Plain)) {
 			continue
 		}
 		s.First, s.Last = earlier(s.First, o.First.UTC()), later(s.Last, o.Last.UTC())
 		s.Denied += o.Denied - o.Error
 	}
-	if !t.whole() {
+	if !whole(t.key) {
 		s.Verdict = Unknown
 		return s, nil
 	}
@@ -263,10 +258,8 @@ func (c *Console) standing(ctx context.Context, t *target) (s Standing, err erro
 		return s, nil
 	}
 	s.Limits = t.limits(c.lastDenial(t))
-	for i := range s.Limits {
-		if err := t.look(ctx, &s.Limits[i]); err != nil {
-			return s, err
-		}
+	if err := t.look(ctx, s.Limits); err != nil {
+		return s, err
 	}
 	return s, t.judge(ctx, &s)
 }
