@@ -85,11 +85,7 @@ func (m *Metrics) collectGauges(ch chan<- prometheus.Metric) {
 	}
 	for l := range m.watched() {
 		for code, holds := range l.stats.Stats().Redis.Findings {
-			n := 0.0
-			if holds {
-				n = 1
-			}
-			all.put(sum, foundProblems, n, code)
+			all.put(sum, foundProblems, map[bool]float64{true: 1}[holds], code)
 		}
 	}
 	for g, value := range all {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/middleware"
+	"github.com/penstock-go/penstock/middleware/internal/recent"
 )
 
 // Metrics are an Observer of Middlewares, for the Options.Observers of each. The zero value does not work. Metrics are
@@ -35,15 +36,22 @@ type Metrics struct {
 	bySource [algorithms.Local + 1]prometheus.Observer
 	byResult map[string]prometheus.Counter
 	exemplar func(context.Context) prometheus.Labels
-	busiest  busiest
+	seconds  *recent.Minute                         // requests of each second, offered and admitted
 	series   atomic.Pointer[map[seriesName]*series] // copied to add one
 
 	mu          sync.Mutex                         // guards the fields below, and additions to series
 	middlewares map[*ratelimit.Middleware]*limiter // with the limiter of each; nil without Stats
 
 	clients map[string]string // names, by first parts of keys
-	began   float64           // Unix time
+	made    time.Time
 }
+
+// Kinds of Metrics.seconds.
+const (
+	offered = iota
+	admitted
+	kinds
+)
 
 var _ ratelimit.Observer = (*Metrics)(nil)
 
@@ -131,7 +139,8 @@ func newMetrics() *Metrics {
 			histogram("ratelimit_decision_duration_seconds", "Duration of decisions by source."), []string{"source"}),
 		byResult:    make(map[string]prometheus.Counter),
 		middlewares: make(map[*ratelimit.Middleware]*limiter),
-		began:       float64(time.Now().UnixMilli()) / 1000,
+		made:        time.Now(),
+		seconds:     recent.NewMinute(kinds, time.Second, 0),
 	}
 	m.series.Store(&map[seriesName]*series{})
 	for source := range m.bySource {
@@ -171,9 +180,14 @@ func describe(name, help string, labels ...string) *prometheus.Desc {
 // scraped before: all that a young process has counted is recent.
 var startTime = describe("ratelimit_start_time_seconds", "Unix time since which the counters count.")
 
+var busiestSecond = describe("ratelimit_busiest_second_requests", "Requests in the busiest second of the last minute: offered, and admitted to handlers.", "seen")
+
 func (m *Metrics) collect(ch chan<- prometheus.Metric) {
-	ch <- prometheus.MustNewConstMetric(startTime, prometheus.GaugeValue, m.began)
-	m.busiest.collect(ch, time.Now().Unix())
+	ch <- prometheus.MustNewConstMetric(startTime, prometheus.GaugeValue, float64(m.made.UnixMilli())/1000)
+	for kind, seen := range []string{offered: "offered", admitted: "admitted"} {
+		busiest := slices.Max(m.seconds.Ticks(time.Since(m.made), kind))
+		ch <- prometheus.MustNewConstMetric(busiestSecond, prometheus.GaugeValue, float64(busiest), seen)
+	}
 	m.collectGauges(ch)
 	m.collectLimiters(ch)
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -116,6 +117,31 @@ func TestRequests(t *testing.T) {
 		"ratelimit_top_offender_denial_ratio{policy=p,tier=}":                           1,
 		"ratelimit_top_offender_denial_ratio{policy=r,tier=}":                           1,
 		"ratelimit_top_offender_denial_ratio{policy=q,tier=}":                           0,
+	})
+}
+
+// TestBusiestSecond: of the seconds of the last minute, the one with most requests counts, and leaves after a minute.
+func TestBusiestSecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reg := prometheus.NewRegistry()
+		m := newMiddleware(t, newMemory(t), newMetrics(t, reg), byIP("p", algorithms.TokenBucket(2, time.Hour)))
+		for _, second := range []struct {
+			requests          int
+			offered, admitted float64
+		}{{3, 3, 2}, {1, 3, 2}, {0, 3, 2}} {
+			for range second.requests {
+				_, _ = m.Check(from("192.0.2.1"))
+			}
+			values, _ := gather(t, reg)
+			wants(t, values, map[string]float64{
+				"ratelimit_busiest_second_requests{seen=offered}":  second.offered,
+				"ratelimit_busiest_second_requests{seen=admitted}": second.admitted,
+			})
+			time.Sleep(time.Second)
+		}
+		time.Sleep(58 * time.Second)
+		values, _ := gather(t, reg)
+		wants(t, values, map[string]float64{"ratelimit_busiest_second_requests{seen=offered}": 1, "ratelimit_busiest_second_requests{seen=admitted}": 0})
 	})
 }
 

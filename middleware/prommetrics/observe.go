@@ -23,7 +23,7 @@ func (m *Metrics) Observe(ctx context.Context, e ratelimit.Event) {
 	case ratelimit.Banned:
 		m.bans.WithLabelValues(e.Policy).Inc()
 	case ratelimit.Diverged:
-		m.divergences.WithLabelValues(e.Policy, decision(e.Live.Allowed), decision(e.Candidate.Allowed)).Inc()
+		m.divergences.WithLabelValues(e.Policy, decisions[e.Live.Allowed], decisions[e.Candidate.Allowed]).Inc()
 	case ratelimit.Registered:
 		m.register(e.Middleware)
 	case ratelimit.Unregistered:
@@ -31,19 +31,18 @@ func (m *Metrics) Observe(ctx context.Context, e ratelimit.Event) {
 	}
 }
 
-func decision(allowed bool) string {
-	if allowed {
-		return "allowed"
-	}
-	return "denied"
-}
+var decisions = map[bool]string{true: "allowed", false: "denied"}
 
 // decided counts one request. Every request waits for it, so it allocates nothing,
 // and takes no lock that all requests share.
 func (m *Metrics) decided(ctx context.Context, e *ratelimit.Event) {
 	v := &e.Verdict
 	m.byResult[v.Result()].Inc()
-	m.busiest.count(time.Now().Unix(), v.Allowed)
+	now := time.Since(m.made)
+	m.seconds.Add(offered, now)
+	if v.Allowed {
+		m.seconds.Add(admitted, now)
+	}
 	if e.Policy != "" { // its key is an error, so the verdict does not hold it
 		m.count(m.find(e.Policy, ""), seriesName{e.Policy, ""}, ratelimit.OutcomeKeyError).Inc()
 	}

@@ -18,13 +18,11 @@ import (
 // configuration.
 type seriesName struct{ policy, tier string }
 
-// series are the counters of a policy's tier.
 type series struct {
 	outcomes [ratelimit.OutcomeInvalid + 1]atomic.Pointer[prometheus.Counter] // nil: not made yet
 	near     prometheus.Counter
 }
 
-// find returns the counters of a policy's tier.
 func (m *Metrics) find(policy, tier string) *series {
 	if s, ok := (*m.series.Load())[seriesName{policy, tier}]; ok {
 		return s
@@ -56,7 +54,6 @@ func (m *Metrics) add(policy, tier string) *series {
 // their series would be 0 for ever.
 var byTier = []ratelimit.Outcome{ratelimit.OutcomeAllowed, ratelimit.OutcomeDenied}
 
-// count returns the counter of an outcome.
 func (m *Metrics) count(s *series, name seriesName, outcome ratelimit.Outcome) prometheus.Counter {
 	if c := s.outcomes[outcome].Load(); c != nil {
 		return *c
@@ -78,25 +75,19 @@ func labelOf(name string) string { return strings.ToValidUTF8(name, "\uFFFD") }
 // outage of a limiter that certainly needs no other process.
 func (m *Metrics) begin(p *ratelimit.Policy, alone bool) {
 	s := m.find(p.Name, "")
+	without := map[ratelimit.Outcome]bool{
+		ratelimit.OutcomeCancelled: true, ratelimit.OutcomeInvalid: true,
+		ratelimit.OutcomeBorrowed: p.ShareBy == (keyfunc.Key{}), ratelimit.OutcomeSpared: p.After == "",
+		ratelimit.OutcomeDegradedAllowed: alone, ratelimit.OutcomeDegradedDenied: alone,
+		ratelimit.OutcomeFailedOpen: alone, ratelimit.OutcomeFailedClosed: alone,
+	}
 	for outcome := range ratelimit.Outcome(len(s.outcomes)) {
-		switch outcome {
-		case ratelimit.OutcomeCancelled, ratelimit.OutcomeInvalid:
-			continue
-		case ratelimit.OutcomeBorrowed:
-			if p.ShareBy == (keyfunc.Key{}) {
-				continue
-			}
-		case ratelimit.OutcomeSpared:
-			if p.After == "" {
-				continue
-			}
-			m.count(m.find(p.After, ""), seriesName{p.After, ""}, outcome).Add(0) // of the other policy of the pair
-		case ratelimit.OutcomeDegradedAllowed, ratelimit.OutcomeDegradedDenied, ratelimit.OutcomeFailedOpen, ratelimit.OutcomeFailedClosed:
-			if alone {
-				continue
-			}
+		if !without[outcome] {
+			m.count(s, seriesName{p.Name, ""}, outcome).Add(0)
 		}
-		m.count(s, seriesName{p.Name, ""}, outcome).Add(0)
+	}
+	if p.After != "" { // the other policy of the pair is spared, too
+		m.count(m.find(p.After, ""), seriesName{p.After, ""}, ratelimit.OutcomeSpared).Add(0)
 	}
 	for tier := range p.Tiers {
 		m.find(p.Name, tier)

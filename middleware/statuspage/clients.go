@@ -40,7 +40,6 @@ type clientKey struct {
 	Command string `json:"ban,omitempty"` // of Options.Console
 }
 
-// clients are the clients of keys.
 type clients struct {
 	console string
 	all     []clientView
@@ -51,27 +50,25 @@ func denied(middlewares []*ratelimit.Middleware, console string) []clientView {
 	c, of := clients{console: console}, uint64(0)
 	for _, m := range middlewares {
 		for _, p := range m.Policies() {
-			for _, name := range []string{"", "~candidate"} {
-				top, policy := m.TopDenied(p.Name+name, countedKeys), p.Name
-				if name != "" {
-					policy += " (candidate)"
-				}
-				for i, o := range top {
-					if i == 0 {
-						of += o.Of
-					}
-					k := c.key(policy, o.Key, o.Denied-o.Error, 0, o.Last)
-					if k != nil && name == "" && !p.Shadow {
-						k.Command = banCommand(console, policy, firstOf(o.Key))
-					}
-				}
-			}
+			of += c.deniedKeys(p.Name, m.TopDenied(p.Name, countedKeys), !p.Shadow)
+			of += c.deniedKeys(p.Name+" (candidate)", m.TopDenied(p.Name+"~candidate", countedKeys), false)
 		}
 	}
 	for i := range c.all {
 		c.all[i].Of = of
 	}
 	return c.most()
+}
+
+// deniedKeys adds the keys that a policy denied most often. It returns the denials of all keys.
+func (c *clients) deniedKeys(policy string, top []ratelimit.Offender, bans bool) (of uint64) {
+	for _, o := range top {
+		of = o.Of
+		if k := c.key(policy, o.Key, o.Denied-o.Error, 0, o.Last); k != nil && bans {
+			k.Command = banCommand(c.console, policy, firstOf(o.Key))
+		}
+	}
+	return of
 }
 
 // near returns the clients that come near the limits of policies that may deny.
@@ -106,15 +103,11 @@ func (c *clients) key(policy, key string, denied, admitted uint64, last time.Tim
 	if last.After(v.Last) {
 		v.Last = last.UTC()
 	}
-	first := true
-	for i := range v.Keys {
-		if k := &v.Keys[i]; k.Policy == policy {
-			if first = false; k.Key == key {
-				k.Denied += denied
-				return nil
-			}
-		}
+	if i := slices.IndexFunc(v.Keys, func(k clientKey) bool { return k.Policy == policy && k.Key == key }); i >= 0 {
+		v.Keys[i].Denied += denied
+		return nil
 	}
+	first := !slices.ContainsFunc(v.Keys, func(k clientKey) bool { return k.Policy == policy })
 	v.Keys = append(v.Keys, clientKey{Policy: policy, Key: key, Denied: denied})
 	if !first {
 		return nil
@@ -122,7 +115,6 @@ func (c *clients) key(policy, key string, denied, admitted uint64, last time.Tim
 	return &v.Keys[len(v.Keys)-1]
 }
 
-// most returns the clients with most requests.
 func (c *clients) most() []clientView {
 	slices.SortStableFunc(c.all, func(a, b clientView) int { return cmp.Compare(b.Denied+b.Admitted, a.Denied+a.Admitted) })
 	return append([]clientView{}, c.all[:min(len(c.all), shownClients)]...)

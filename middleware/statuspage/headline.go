@@ -13,7 +13,6 @@ import (
 
 const namedPolicies = 2 // in the headline
 
-// headline returns the sentence.
 func (v *view) headline() string {
 	if redis := v.redisClause(); redis != "" {
 		return v.deniedClause() + "; " + redis + "."
@@ -48,17 +47,15 @@ func (v *view) deniedClause() string {
 	return text + strings.Join(parts, ", ") + v.clientClause()
 }
 
-// deniedText says what a policy denied.
 func (p policyView) deniedText() string {
-	of := "of " + groupDigits(p.Requests)
-	if p.Denied() == p.Requests {
-		of = "of its requests"
-		if p.Requests > 1 {
-			of = "of its " + groupDigits(p.Requests) + " requests"
-		}
-		return fmt.Sprintf("%s denied all %s%s", p.Name, of, p.why())
+	which := groupDigits(p.Denied()) + " of " + groupDigits(p.Requests)
+	switch all := p.Denied() == p.Requests; {
+	case all && p.Requests == 1:
+		which = "all of its requests"
+	case all:
+		which = "all of its " + groupDigits(p.Requests) + " requests"
 	}
-	return fmt.Sprintf("%s denied %s %s%s", p.Name, groupDigits(p.Denied()), of, p.why())
+	return p.Name + " denied " + which + p.why()
 }
 
 // why explains denials that are not those of a limit.

@@ -46,7 +46,6 @@ type limiterView struct {
 	Figures []figure `json:"-"` // the counts that the HTML page shows
 }
 
-// A figure is a count and its label.
 type figure struct {
 	Label string
 	Value uint64
@@ -92,7 +91,6 @@ func (l limiterView) Title() string {
 	return "Redis of " + l.Name
 }
 
-// open reports whether the circuit is open.
 func (l limiterView) open() bool { return l.Breaker == "open" }
 
 // bypassed names what an open circuit bypasses.

@@ -101,7 +101,7 @@ func New(o *Options) *Page {
 	if o == nil {
 		o = &Options{}
 	}
-	p := &Page{made: time.Now(), console: o.Console, decisions: recent.NewMinute(counted, 0)}
+	p := &Page{made: time.Now(), console: o.Console, decisions: recent.NewMinute(counted, step, 0)}
 	p.noticed.healthy = p.made.UTC()
 	p.instance = instance{PID: os.Getpid(), Go: runtime.Version(), Started: p.made.UTC()}
 	p.instance.Name, _ = os.Hostname()
@@ -177,7 +177,7 @@ func (p *Page) setPolicies(m *ratelimit.Middleware, policies []ratelimit.Policy)
 		key := policyOf{m, policies[i].Name}
 		counts := old[key]
 		if counts == nil {
-			counts = recent.NewMinute(outcomes, time.Since(p.made))
+			counts = recent.NewMinute(outcomes, step, time.Since(p.made))
 		}
 		all[key] = counts
 	}

@@ -22,6 +22,8 @@ type policyView struct {
 	Outcomes  map[string]uint64 `json:"outcomes,omitempty"`
 	Ticks     ticks             `json:"ticks"`
 	Window    int64             `json:"-"` // milliseconds
+
+	tables []ratelimit.Overrides // of the Middlewares that have the policy
 }
 
 // A definition is the configuration of a policy, and its override of everyone.
@@ -38,13 +40,19 @@ type definition struct {
 	mode ratelimit.Mode // in force for everyone
 }
 
-// policy returns the view of a policy of m.
 func (p *Page) policy(m *ratelimit.Middleware, policy *ratelimit.Policy, now time.Duration) policyView {
-	v := policyView{definition: newDefinition(policy, m), Outcomes: make(map[string]uint64)}
-	v.Tenants, v.Share = sharesOf(m, policy)
+	f, found := m.InForce(policy.Name, ratelimit.Everyone, "", algorithms.Limit{})
+	v := policyView{Outcomes: make(map[string]uint64), tables: []ratelimit.Overrides{m.Overrides()}, definition: definition{
+		Name: policy.Name, Limit: policy.Limit, Tiers: policy.Tiers, Candidate: policy.Candidate, Fail: policy.Fail.String(), Modes: properties(policy),
+		Everyone: f.Override, Ignored: f.Ignored != nil, mode: f.Mode,
+	}}
+	if tenants, weights := m.Inside().Tenants(policy.Name); tenants > 0 && found {
+		share := shares.Of(f.Limit, 1, weights, 1)
+		v.Tenants, v.Share = tenants, &share
+	}
 	if minute := (*p.outcomes.Load())[policyOf{m, policy.Name}]; minute != nil {
 		counts, _ := minute.Last(now)
-		v.Ticks = ticks{minute.Ticks(now, allOutcomes...), minute.Ticks(now, denialOutcomes...)}
+		v.Ticks = ticks{minute.Ticks(now, allOutcomes...), minute.Ticks(now, denials...)}
 		for outcome, n := range counts {
 			if n > 0 {
 				v.Outcomes[ratelimit.Outcome(outcome).String()] = uint64(n)
@@ -55,53 +63,28 @@ func (p *Page) policy(m *ratelimit.Middleware, policy *ratelimit.Policy, now tim
 	return v
 }
 
-// sharesOf returns how many tenants share the limit in force, and the share of a weight of 1; 0 and nil without any.
-func sharesOf(m *ratelimit.Middleware, policy *ratelimit.Policy) (tenants int, one *algorithms.Limit) {
-	tenants, weights := m.Inside().Tenants(policy.Name)
-	f, found := m.InForce(policy.Name, ratelimit.Everyone, "", algorithms.Limit{})
-	if tenants == 0 || !found {
-		return 0, nil
-	}
-	share := shares.Of(f.Limit, 1, weights, 1)
-	return tenants, &share
-}
-
-func newDefinition(p *ratelimit.Policy, m *ratelimit.Middleware) definition {
-	f, _ := m.InForce(p.Name, ratelimit.Everyone, "", algorithms.Limit{})
-	return definition{
-		Name: p.Name, Limit: p.Limit, Tiers: p.Tiers, Candidate: p.Candidate, Fail: p.Fail.String(), Modes: properties(p),
-		Everyone: f.Override, Ignored: f.Ignored != nil, mode: f.Mode,
-	}
-}
-
 // everyPolicy is the policy of an override for all policies, in package overrides.
 const everyPolicy = "*"
 
-// countOverrides counts the overrides of a policy, in the tables of the Middlewares that have it. They mostly have one
-// table; of several, the one with most overrides counts.
-func (p *policyView) countOverrides(middlewares []*ratelimit.Middleware) {
-	for _, m := range middlewares {
-		for _, policy := range m.Policies() {
-			if policy.Name == p.Name && reflect.DeepEqual(newDefinition(&policy, m), p.definition) {
-				p.Overrides = max(p.Overrides, overridesOf(m.Overrides(), p.Name))
-			}
+// countOverrides counts the overrides that hold for keys of the policy, or for keys of all policies. The policy's
+// Middlewares mostly have one table; of several, the one with most overrides counts. It looks at each override, so
+// requests must not wait for it.
+func (p *policyView) countOverrides() {
+	for _, table := range p.tables {
+		counted, ok := table.(interface {
+			Count(policy string) map[ratelimit.Mode]int
+		})
+		if !ok {
+			continue
 		}
-	}
-}
-
-// overridesOf returns the number of overrides that hold for keys of a policy, or for keys of all policies. It looks
-// at each of them, so requests must not wait for it.
-func overridesOf(table ratelimit.Overrides, policy string) (n int) {
-	if table, ok := table.(interface {
-		Count(policy string) map[ratelimit.Mode]int
-	}); ok {
-		for _, place := range []string{policy, everyPolicy} {
-			for _, of := range table.Count(place) {
+		n := 0
+		for _, place := range []string{p.Name, everyPolicy} {
+			for _, of := range counted.Count(place) {
 				n += of
 			}
 		}
+		p.Overrides = max(p.Overrides, n)
 	}
-	return n
 }
 
 // properties returns one word for each unusual property of a policy's configuration.
@@ -139,6 +122,7 @@ func (v *view) addPolicy(p policyView) {
 		known.Outcomes[outcome] += n
 	}
 	known.Ticks.add(p.Ticks)
+	known.tables = append(known.tables, p.tables...)
 }
 
 // outcomes is how many outcomes there are.
@@ -146,25 +130,22 @@ const outcomes = int(ratelimit.OutcomeInvalid) + 1
 
 // A request is denied if a policy denied it, alone or together with others, if the
 // key is banned, or if a policy that fails closed refused it because Redis is away.
-var denials = []ratelimit.Outcome{
-	ratelimit.OutcomeDenied, ratelimit.OutcomeDegradedDenied, ratelimit.OutcomeFailedClosed, ratelimit.OutcomeBanned,
+// As all outcomes, denials are kinds of a policy's Minute.
+var denials = []int{
+	int(ratelimit.OutcomeDenied), int(ratelimit.OutcomeDegradedDenied), int(ratelimit.OutcomeFailedClosed), int(ratelimit.OutcomeBanned),
 }
 
-// allOutcomes and denialOutcomes are kinds of a policy's Minute.
-var allOutcomes, denialOutcomes = func() (all, denied []int) {
+var allOutcomes = func() (all []int) {
 	for outcome := range outcomes {
 		all = append(all, outcome)
 	}
-	for _, outcome := range denials {
-		denied = append(denied, int(outcome))
-	}
-	return all, denied
+	return all
 }()
 
 // Denied returns the number of requests that the policy denied.
 func (p policyView) Denied() (n uint64) {
 	for _, outcome := range denials {
-		n += p.Outcomes[outcome.String()]
+		n += p.Outcomes[ratelimit.Outcome(outcome).String()]
 	}
 	return n
 }
@@ -183,7 +164,7 @@ func (p policyView) Unusual() (unusual []outcomeView) {
 			continue
 		}
 		switch {
-		case slices.Contains(denials, outcome):
+		case slices.Contains(denials, int(outcome)):
 			class = "bad"
 		case outcome == ratelimit.OutcomeBorrowed, outcome == ratelimit.OutcomeSpared:
 			class = ""

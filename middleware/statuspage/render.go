@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"fmt"
 	"html/template"
-	"strconv"
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
@@ -37,35 +36,29 @@ var functions = template.FuncMap{
 func spanText(d time.Duration) string {
 	switch {
 	case d < 2*time.Minute:
-		return strconv.FormatInt(int64(max(0, d)/time.Second), 10) + " s"
+		return fmt.Sprintf("%d s", max(0, d)/time.Second)
 	case d < 2*time.Hour:
-		return strconv.FormatInt(int64(d/time.Minute), 10) + " min"
+		return fmt.Sprintf("%d min", d/time.Minute)
 	case d < 48*time.Hour:
-		return strconv.FormatInt(int64(d/time.Hour), 10) + " h"
+		return fmt.Sprintf("%d h", d/time.Hour)
 	default:
-		return strconv.FormatInt(int64(d/(24*time.Hour)), 10) + " days"
+		return fmt.Sprintf("%d days", d/(24*time.Hour))
 	}
 }
 
 // shortTime returns a duration with the digits that a quantile supports.
 func shortTime(d time.Duration) string {
-	unit, name := time.Nanosecond, "ns"
-	switch {
-	case d >= time.Second:
-		unit, name = time.Second, "s"
-	case d >= time.Millisecond:
-		unit, name = time.Millisecond, "ms"
-	case d >= time.Microsecond:
-		unit, name = time.Microsecond, "µs"
+	unit, names := time.Nanosecond, []string{"ns", "µs", "ms", "s"}
+	for len(names) > 1 && d >= 1000*unit {
+		unit, names = 1000*unit, names[1:]
 	}
 	whole, tenths := d/unit, d%unit*10/unit
 	if whole >= 100 || unit == time.Nanosecond {
-		return fmt.Sprintf("%d %s", whole, name)
+		return fmt.Sprintf("%d %s", whole, names[0])
 	}
-	return fmt.Sprintf("%d.%d %s", whole, tenths, name)
+	return fmt.Sprintf("%d.%d %s", whole, tenths, names[0])
 }
 
-// plural returns a number of things.
 func plural[N int | uint32 | uint64](n N, one, many string) string {
 	if n == 1 {
 		return "1 " + one
@@ -104,7 +97,6 @@ func percentText(n, of uint64) string {
 	}
 }
 
-// thousandths returns a share in thousandths.
 func thousandths(n, of uint64) uint64 { return min(n*1000/max(1, of), 1000) }
 
 // limitText returns a limit. The text of a concurrent limit would look like a rate.
@@ -115,7 +107,6 @@ func limitText(l algorithms.Limit) string {
 	return l.String()
 }
 
-// overrideText returns the mode and the limit of an override.
 func overrideText(o *ratelimit.Override) string {
 	switch {
 	case o.Limit == algorithms.Limit{}:

@@ -8,6 +8,7 @@
 package statuspage
 
 import (
+	"cmp"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -33,11 +34,7 @@ type noticed struct {
 func (n *noticed) note(v *view) {
 	present := make(map[string]time.Time)
 	since := func(id string) time.Time {
-		if _, lasts := n.since[id]; lasts {
-			present[id] = n.since[id]
-		} else {
-			present[id] = v.At
-		}
+		present[id] = cmp.Or(n.since[id], v.At)
 		return present[id]
 	}
 	for i := range v.Limiters {

@@ -2,7 +2,13 @@
 
 package statuspage
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+const step = 5 * time.Second
 
 // A ticks is the last minute in steps of 5 s, oldest first. The last step is not
 // over.
@@ -48,12 +54,7 @@ func (t ticks) Bars() (bars []bar) {
 	return bars
 }
 
-func (t ticks) most() (most uint32) {
-	for _, n := range t.Requests {
-		most = max(most, n)
-	}
-	return most
-}
+func (t ticks) most() uint32 { return slices.Max(append([]uint32{0}, t.Requests...)) }
 
 // Label says what the drawing shows.
 func (t ticks) Label() string {

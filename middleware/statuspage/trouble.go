@@ -62,19 +62,11 @@ func (v *view) troubles() (all []trouble) {
 // forEveryone returns the trouble of a policy that denies no client. A policy in
 // shadow by its configuration stays so, unless an override turns it off.
 func (p policyView) forEveryone() (t trouble, found bool) {
-	mode := ""
-	switch p.mode {
-	case ratelimit.ModeOff:
-		mode = "off"
-	case ratelimit.ModeShadow:
-		if slices.Contains(p.Modes, "shadow") {
-			return trouble{Class: "warn", id: "shadow " + p.Name, Text: p.Name + " is in shadow for everyone by configuration"}, true
-		}
-		mode = "in shadow"
-	default:
-		return trouble{}, false
+	mode := map[ratelimit.Mode]string{ratelimit.ModeOff: "off", ratelimit.ModeShadow: "in shadow"}[p.mode]
+	if p.mode == ratelimit.ModeShadow && slices.Contains(p.Modes, "shadow") {
+		return trouble{Class: "warn", id: "shadow " + p.Name, Text: p.Name + " is in shadow for everyone by configuration"}, true
 	}
-	return trouble{Class: "warn", id: "everyone " + p.Name + mode, Text: p.Name + " is " + mode + " for everyone"}, true
+	return trouble{Class: "warn", id: "everyone " + p.Name + mode, Text: p.Name + " is " + mode + " for everyone"}, mode != ""
 }
 
 func problemOf(f algorithms.Finding) string {
@@ -87,22 +79,11 @@ func problemOf(f algorithms.Finding) string {
 // health returns the badge: the worst trouble and how many others there are, or
 // since when there is none.
 func (v *view) health(healthy time.Time) trouble {
-	problems, others := len(v.Problems()), 0
-	var worst *trouble
-	for i := range v.Troubles {
-		t := &v.Troubles[i]
-		switch {
-		case t.Text == t.id: // a finding; equal ones count once
-		case worst == nil:
-			worst = t
-		default:
-			others++
-		}
-	}
+	problems, all := len(v.Problems()), v.withoutFindings() // equal findings count once
 	switch {
-	case worst != nil:
-		badge := *worst
-		if others += problems; others > 0 {
+	case len(all) > 0:
+		badge := all[0]
+		if others := len(all) - 1 + problems; others > 0 {
 			badge.Text += fmt.Sprintf(", and %s", plural(others, "other problem", "other problems"))
 		}
 		return badge
@@ -111,6 +92,10 @@ func (v *view) health(healthy time.Time) trouble {
 	default:
 		return trouble{Class: "good", Text: "Healthy", Since: healthy}
 	}
+}
+
+func (v *view) withoutFindings() []trouble {
+	return slices.DeleteFunc(slices.Clone(v.Troubles), func(t trouble) bool { return t.Text == t.id })
 }
 
 func (p policyView) deniesMost() bool { return 2*p.Denied() > p.Requests }

@@ -36,7 +36,6 @@ type view struct {
 	Reload bool `json:"-"` // the page reloads itself
 }
 
-// A latencyView is the durations of decisions.
 type latencyView struct {
 	Count uint64        `json:"count"`
 	P50   time.Duration `json:"p50_ns"`
@@ -61,7 +60,7 @@ func newLatencyView(durations []uint32) latencyView {
 func (p *Page) view(ctx context.Context) *view {
 	v, middlewares := p.survey(time.Since(p.made))
 	for i := range v.Policies {
-		v.Policies[i].countOverrides(middlewares)
+		v.Policies[i].countOverrides()
 	}
 	v.Clients, v.Near = denied(middlewares, p.console), near(middlewares, p.console)
 	var found []algorithms.Finding
@@ -191,27 +190,15 @@ func (v *view) Idle() policyTable {
 // Shown returns the troubles, except the badge's, and except findings, which the page
 // shows in full.
 func (v *view) Shown() []trouble {
-	badge := true
-	return slices.DeleteFunc(slices.Clone(v.Troubles), func(t trouble) bool {
-		if t.Text == t.id {
-			return true
-		}
-		first := badge
-		badge = false
-		return first
-	})
+	all := v.withoutFindings()
+	return all[min(1, len(all)):]
 }
 
 func (p policyView) idle() bool { return p.Requests == 0 && p.Everyone == nil }
 
 // Explained explains the source.
 func (d decisionView) Explained() string {
-	switch d.Source {
-	case algorithms.Shared.String():
-		return "Redis, or what it said last"
-	case algorithms.Local.String():
-		return "this instance alone"
-	default:
-		return "a failure mode"
-	}
+	return map[string]string{
+		algorithms.Shared.String(): "Redis, or what it said last", algorithms.Local.String(): "this instance alone", algorithms.Undecided.String(): "a failure mode",
+	}[d.Source]
 }

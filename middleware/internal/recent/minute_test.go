@@ -9,7 +9,10 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestMinute: the counts are the events since the start of a tick 60 to 65 s ago, wherever the calls lie.
+// ticks are those of Minutes in tests.
+var ticks = []time.Duration{time.Second, 5 * time.Second}
+
+// TestMinute: the counts are the events since the start of a tick a minute ago, wherever the calls lie.
 func TestMinute(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		type event struct {
@@ -18,7 +21,8 @@ func TestMinute(t *testing.T) {
 		}
 		var all []event
 		now := time.Duration(rapid.IntRange(0, 1000).Draw(t, "start")) * time.Second
-		m, made := NewMinute(3, now), now
+		tick := rapid.SampledFrom(ticks).Draw(t, "tick")
+		m, made := NewMinute(3, tick, now), now
 		for range rapid.IntRange(0, 50).Draw(t, "steps") {
 			now += time.Duration(rapid.SampledFrom([]int{0, 1, 3, 5, 20, 59, 61, 300}).Draw(t, "pause")) * time.Second
 			if rapid.Bool().Draw(t, "look") {
@@ -45,7 +49,7 @@ func TestMinute(t *testing.T) {
 
 // TestMinuteBackwards: a goroutine that read its clock before others turned does not turn back.
 func TestMinuteBackwards(t *testing.T) {
-	m := NewMinute(1, 0)
+	m := NewMinute(1, 5*time.Second, 0)
 	m.Add(0, 70*time.Second)
 	m.Last(66 * time.Second)
 	m.Add(0, 9*time.Second)
@@ -58,7 +62,7 @@ func TestMinuteBackwards(t *testing.T) {
 // TestMinuteConcurrently: no event is lost while many goroutines add and turn.
 func TestMinuteConcurrently(t *testing.T) {
 	const goroutines, each = 8, 10_000
-	m := NewMinute(1, 0)
+	m := NewMinute(1, 5*time.Second, 0)
 	var adding sync.WaitGroup
 	for range goroutines {
 		adding.Go(func() {
@@ -74,7 +78,7 @@ func TestMinuteConcurrently(t *testing.T) {
 }
 
 func TestAddDoesNotAllocate(t *testing.T) {
-	m, now := NewMinute(2, 0), time.Duration(0)
+	m, now := NewMinute(2, 5*time.Second, 0), time.Duration(0)
 	if got := testing.AllocsPerRun(1000, func() {
 		now += time.Second
 		m.Add(1, now)
@@ -87,7 +91,8 @@ func TestAddDoesNotAllocate(t *testing.T) {
 func TestTicks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		now := time.Duration(rapid.IntRange(0, 300).Draw(t, "start")) * time.Second
-		m, all := NewMinute(3, now), make(map[int64]uint32)
+		tick := rapid.SampledFrom(ticks).Draw(t, "tick")
+		m, all := NewMinute(3, tick, now), make(map[int64]uint32)
 		for range rapid.IntRange(0, 40).Draw(t, "events") {
 			now += time.Duration(rapid.IntRange(0, 9).Draw(t, "pause")) * time.Second
 			kind := rapid.IntRange(0, 2).Draw(t, "kind")
@@ -98,7 +103,7 @@ func TestTicks(t *testing.T) {
 		}
 		now += time.Duration(rapid.IntRange(0, 70).Draw(t, "rest")) * time.Second
 		var want []uint32
-		for i := max(0, int64(now/tick)-minuteTicks); i <= int64(now/tick); i++ {
+		for i := max(0, int64(now/tick)-int64(time.Minute/tick)); i <= int64(now/tick); i++ {
 			want = append(want, all[i])
 		}
 		if got := m.Ticks(now, 0, 1); !slices.Equal(got, want) {
