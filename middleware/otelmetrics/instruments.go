@@ -12,7 +12,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 
@@ -61,7 +60,6 @@ func (in *instruments) histogram(family string) (metric.Float64Histogram, error)
 	return nil, fmt.Errorf("ratelimit: metrics: there is no histogram %s", family)
 }
 
-// nameOf returns the name and the unit of an instrument.
 func nameOf(family string) (name, unit string) {
 	name = strings.TrimSuffix(strings.Replace(family, "_", ".", 1), "_total")
 	if seconds, found := strings.CutSuffix(name, "_seconds"); found {
@@ -161,7 +159,7 @@ func attributesOf(m *dto.Metric) []attribute.KeyValue {
 	for _, label := range m.GetLabel() {
 		all = append(all, attribute.String("ratelimit."+label.GetName(), label.GetValue()))
 	}
-	return slices.Clip(all)
+	return all
 }
 
 func valueOf(name, family string, m *dto.Metric) float64 {

@@ -53,9 +53,6 @@ func (k *known) Count(policy string) map[ratelimit.Mode]int {
 	return n
 }
 
-// Findings returns a finding for each policy that has bans without an end that were set more than a day ago.
-func (k *known) Findings() []algorithms.Finding { return k.table.Load().findings() }
-
 var seed = maphash.MakeSeed()
 
 // live reports whether the override has not ended.
@@ -156,29 +153,18 @@ func (t *table) with(policy string, e *entries) *table {
 // precedence.
 func (t *table) find(policy, key string) *ratelimit.Override {
 	first, _, joined := strings.Cut(key, "|")
-	if e := t.policies[policy]; e != nil {
-		if joined {
-			if o := e.get(key); o != nil && live(o) {
-				return o
-			}
-		}
-		if o := e.find(first); o != nil {
+	own := t.policies[policy]
+	if joined {
+		if o := own.get(key); o != nil && live(o) {
 			return o
 		}
 	}
-	if e := t.policies[All]; e != nil {
-		return e.find(first)
-	}
-	return nil
-}
-
-// find returns the override in force for a first part of keys, or for Everyone.
-func (e *entries) find(first string) *ratelimit.Override {
-	if o := e.get(first); o != nil && live(o) {
-		return o
-	}
-	if o := e.everyone; o != nil && live(o) {
-		return o
+	for _, e := range []*entries{own, t.policies[All]} {
+		for _, part := range []string{first, ratelimit.Everyone} {
+			if o := e.get(part); o != nil && live(o) {
+				return o
+			}
+		}
 	}
 	return nil
 }
@@ -186,9 +172,9 @@ func (e *entries) find(first string) *ratelimit.Override {
 // forgottenAfter is the age at which a ban without an end is most likely forgotten.
 const forgottenAfter = 24 * time.Hour
 
-// findings returns a finding for each policy with forgotten bans.
-func (t *table) findings() (all []algorithms.Finding) {
-	for policy, e := range t.policies {
+// Findings returns a finding for each policy that has bans without an end that were set more than a day ago.
+func (k *known) Findings() (all []algorithms.Finding) {
+	for policy, e := range k.table.Load().policies {
 		n, first := 0, time.Time{}
 		for _, o := range e.all {
 			if o.Mode != ratelimit.ModeBanned || !o.Until.IsZero() || o.Since.IsZero() || time.Since(o.Since) < forgottenAfter {
@@ -198,22 +184,19 @@ func (t *table) findings() (all []algorithms.Finding) {
 				first = o.Since
 			}
 		}
-		if n > 0 {
-			all = append(all, forgotten(policy, n, first.Add(forgottenAfter)))
+		if n == 0 {
+			continue
 		}
+		f := algorithms.Finding{
+			Code: "PS301", First: first.Add(forgottenAfter), Policy: policy,
+			Sentence: fmt.Sprintf("Bans without an end are in force for more than a day: %d.", n),
+			Remedy:   "GET /overrides of the console lists them, and who set them. Lift each with unban, or set it again with an end.",
+		}
+		if policy == All {
+			f.Policy, f.Sentence = "", fmt.Sprintf("Bans in all policies, without an end, are in force for more than a day: %d.", n)
+		}
+		all = append(all, f)
 	}
 	slices.SortFunc(all, func(a, b algorithms.Finding) int { return cmp.Compare(a.Policy, b.Policy) })
 	return all
-}
-
-func forgotten(policy string, n int, first time.Time) algorithms.Finding {
-	f := algorithms.Finding{
-		Code: "PS301", First: first, Policy: policy,
-		Sentence: fmt.Sprintf("Bans without an end are in force for more than a day: %d.", n),
-		Remedy:   "GET /overrides of the console lists them, and who set them. Lift each with unban, or set it again with an end.",
-	}
-	if policy == All {
-		f.Policy, f.Sentence = "", fmt.Sprintf("Bans in all policies, without an end, are in force for more than a day: %d.", n)
-	}
-	return f
 }

@@ -101,7 +101,6 @@ func errPerPolicy(policy string) error {
 	return fmt.Errorf("ratelimit: %w: policy %q has %d", ErrFull, policy, MaxPerPolicy)
 }
 
-// invalid returns an error that wraps ErrInvalid.
 func invalid(policy, format string, args ...any) error {
 	return fmt.Errorf("ratelimit: %w of policy %q: %w", ErrInvalid, policy, fmt.Errorf(format, args...))
 }

@@ -54,12 +54,6 @@ type Sight struct {
 
 // See looks for causes of findings.
 func (p *Policy) See(s *Sight) {
-	if s.Sampled || s.UnknownTier || s.AboveBurst {
-		p.see(s)
-	}
-}
-
-func (p *Policy) see(s *Sight) {
 	if s.UnknownTier {
 		p.found(unknownTier)
 	}

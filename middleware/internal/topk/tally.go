@@ -88,12 +88,10 @@ func (t *Tally) turn(now time.Duration) {
 	if now-t.began < generation {
 		return
 	}
-	t.sketches[0], t.sketches[1] = t.sketches[1], t.sketches[0]
-	t.leave(&t.sketches[0], now)
-	t.sketches[0].clear()
-	if now-t.began >= 2*generation {
-		t.leave(&t.sketches[1], now)
-		t.sketches[1].clear()
+	for range min((now-t.began)/generation, 2) {
+		t.sketches[0], t.sketches[1] = t.sketches[1], t.sketches[0]
+		t.leave(&t.sketches[0], now)
+		t.sketches[0].clear()
 	}
 	t.began = now - now%generation
 }
