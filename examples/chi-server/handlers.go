@@ -93,7 +93,6 @@ func methodNotAllowed(routes chi.Routes) http.HandlerFunc {
 	}
 }
 
-// statusOnly answers a status and its text.
 func statusOnly(w http.ResponseWriter, code int) {
 	writeJSON(w, code, map[string]any{"error": http.StatusText(code)})
 }

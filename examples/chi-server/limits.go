@@ -101,7 +101,6 @@ func perMinute(n int64) algorithms.Limit {
 	return algorithms.TokenBucket(n, time.Minute).WithBurst(n / 10)
 }
 
-// failedLogin reports whether a login counts.
 func failedLogin(status int) bool { return status == http.StatusUnauthorized }
 
 // searchCost is 5 units for a deep search, and 1 for any other.

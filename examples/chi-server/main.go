@@ -44,7 +44,6 @@ const (
 	minToken        = 16 // bytes
 )
 
-// A config holds the values of the flags.
 type config struct {
 	addr, prefix, adminToken string
 	redis                    *redisurl.URL // nil: in memory

@@ -4,6 +4,7 @@ package playground
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"crypto/sha256"
 	"embed"
@@ -14,6 +15,8 @@ import (
 	"strings"
 	"text/template"
 	"time"
+
+	"github.com/penstock-go/penstock/middleware"
 )
 
 //go:embed assets
@@ -26,6 +29,11 @@ const csp = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 's
 // styles are the parts of /demo/style.css: one request is faster than four.
 var styles = []string{"page.css", "form.css", "live.css", "limits.css"}
 
+// types replace the types in the machine's table, because browsers refuse some of those.
+var types = map[string]string{
+	".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8", ".svg": "image/svg+xml",
+}
+
 // A file of the page. Browsers keep it, and ask whether it has changed.
 type file struct {
 	name, tag string // the tag is without quotes
@@ -33,54 +41,36 @@ type file struct {
 	zipped    []byte // by gzip
 }
 
-// readFiles returns the embedded files by their paths on the server.
-func readFiles() (map[string]file, error) {
-	entries, err := assets.ReadDir("assets")
-	if err != nil {
-		return nil, err
-	}
+// readFiles returns the embedded files by their paths on the server. It panics if the program was built with broken ones.
+func readFiles() map[string]file {
 	files := make(map[string]file)
-	for _, entry := range entries {
-		content, err := assets.ReadFile("assets/" + entry.Name())
-		if err != nil {
-			return nil, err
-		}
-		if path.Ext(entry.Name()) == ".html" {
-			if content, err = served(content); err != nil {
-				return nil, err
-			}
-		}
-		switch f := newFile(entry.Name(), content); path.Ext(f.name) {
+	for _, entry := range ratelimit.Must(assets.ReadDir("assets")) {
+		switch name := entry.Name(); path.Ext(name) {
 		case ".css":
 			// below
 		case ".html":
-			files["/"] = f
+			files["/"] = newFile(name, served(name))
 		default:
-			files["/demo/"+f.name] = f
+			files["/demo/"+name] = newFile(name, asset(name))
 		}
 	}
 	var style []byte
 	for _, name := range styles {
-		part, err := assets.ReadFile("assets/" + name)
-		if err != nil {
-			return nil, err
-		}
-		style = append(style, part...)
+		style = append(style, asset(name)...)
 	}
 	files["/demo/style.css"] = newFile("style.css", style)
 	files["/favicon.ico"] = files["/demo/icon.svg"] // browsers ask for it from /metrics, and must not be charged for that
-	return files, nil
+	return files
 }
 
+func asset(name string) []byte { return ratelimit.Must(assets.ReadFile("assets/" + name)) }
+
 // served returns the document with the parts that need a server.
-func served(text []byte) ([]byte, error) {
-	page, err := template.New("page").Parse(string(text))
-	if err != nil {
-		return nil, err
-	}
+func served(name string) []byte {
+	page := template.Must(template.New("page").Parse(string(asset(name))))
 	var document bytes.Buffer
-	err = page.Execute(&document, struct{ Server bool }{true})
-	return document.Bytes(), err
+	err := page.Execute(&document, struct{ Server bool }{true})
+	return ratelimit.Must(document.Bytes(), err)
 }
 
 func newFile(name string, content []byte) file {
@@ -109,7 +99,7 @@ func acceptsGzip(r *http.Request) bool {
 
 func (f file) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
-	h.Set("Content-Type", contentType(f.name))
+	h.Set("Content-Type", cmp.Or(types[path.Ext(f.name)], mime.TypeByExtension(path.Ext(f.name))))
 	h.Set("Content-Security-Policy", csp)
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	h.Set("Referrer-Policy", "no-referrer")
@@ -124,19 +114,4 @@ func (f file) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	h.Set("ETag", `"`+tag+`"`)
 	http.ServeContent(w, r, f.name, time.Time{}, bytes.NewReader(content))
-}
-
-// contentType ignores the machine's table of types for scripts and styles, because
-// browsers refuse some types in it.
-func contentType(name string) string {
-	switch path.Ext(name) {
-	case ".js":
-		return "text/javascript; charset=utf-8"
-	case ".css":
-		return "text/css; charset=utf-8"
-	case ".svg":
-		return "image/svg+xml"
-	default:
-		return mime.TypeByExtension(path.Ext(name))
-	}
 }

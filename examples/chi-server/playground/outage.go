@@ -29,13 +29,13 @@ type gate struct {
 	shared *shared.Limiter
 }
 
-// limiter returns the limiter that asks Redis through the gate.
-func (g *gate) limiter(prefix string) (l *shared.Limiter, err error) {
+// limit makes the limiter that asks Redis through the gate.
+func (g *gate) limit(prefix string) (err error) {
 	g.shared, err = shared.New(g, &shared.Options{
 		Prefix: prefix,
 		Logger: slog.New(slog.DiscardHandler), // visitors make these outages, so operators need not know
 	})
-	return g.shared, err
+	return err
 }
 
 // Process implements shared.Client.
@@ -47,7 +47,6 @@ func (g *gate) Process(ctx context.Context, cmd redis.Cmder) error {
 	return g.client.Process(ctx, cmd)
 }
 
-// left returns how long the gate stays shut.
 func (g *gate) left() time.Duration {
 	return max(0, time.Until(time.UnixMilli(g.until.Load())))
 }

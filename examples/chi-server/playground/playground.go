@@ -11,6 +11,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/go-chi/chi/v5"
@@ -47,10 +48,18 @@ type Options struct {
 
 // A Page serves the page. It is safe for concurrent use.
 type Page struct {
-	files     map[string]file
-	id        string // of this process, so that a page notices a restart
-	sandboxes *sandboxes
-	gate      *gate // nil without Redis
+	files   map[string]file
+	id      string // of this process, so that a page notices a restart
+	limiter algorithms.Limiter
+	gate    *gate // nil without Redis
+	dialect headers.Dialect
+	visitor keyfunc.Key
+
+	mu      sync.Mutex
+	open    map[string]*sandbox // by their IDs; guarded by mu
+	streams chan struct{}       // has an element for each
+	ended   context.Context     // until Release
+	end     context.CancelFunc
 }
 
 // New returns a Page, which the caller closes. Nil options mean the defaults.
@@ -58,25 +67,23 @@ func New(o *Options) (*Page, error) {
 	if o == nil {
 		o = &Options{}
 	}
-	p := &Page{id: rand.Text()}
-	var err error
-	if p.files, err = readFiles(); err != nil {
-		return nil, err
+	p := &Page{
+		files: readFiles(), id: rand.Text(), dialect: o.Headers, visitor: o.Visitor,
+		open: make(map[string]*sandbox), streams: make(chan struct{}, maxStreams),
 	}
-	var limiter algorithms.Limiter
 	if o.Redis == nil {
-		limiter = algorithms.NewMemory(&algorithms.MemoryOptions{MaxKeys: 100 * maxSandboxes})
+		p.limiter = algorithms.NewMemory(&algorithms.MemoryOptions{MaxKeys: 100 * maxSandboxes})
 	} else {
 		p.gate = &gate{client: o.Redis}
-		if limiter, err = p.gate.limiter(o.Prefix); err != nil {
+		if err := p.gate.limit(o.Prefix); err != nil {
 			return nil, errors.Join(err, o.Redis.Close())
 		}
+		p.limiter = p.gate.shared
 	}
-	visitor := o.Visitor
-	if visitor == (keyfunc.Key{}) {
-		visitor = keyfunc.Peer()
+	if p.visitor == (keyfunc.Key{}) {
+		p.visitor = keyfunc.Peer()
 	}
-	p.sandboxes = newSandboxes(limiter, p.gate, o.Headers, visitor)
+	p.ended, p.end = context.WithCancel(context.Background())
 	return p, nil
 }
 
@@ -91,28 +98,14 @@ func (p *Page) Mount(r chi.Router, guard func(http.Handler) http.Handler) {
 		r.Get("/routes", p.listRoutes)
 		r.Get("/compare", compare)
 		own := r.With(http.NewCrossOriginProtection().Handler) // no other site can use a visitor's browser
-		own.Post("/sandboxes", p.sandboxes.create)
-		own.Post("/sandboxes/{id}/limit", p.sandboxes.changeLimit)
-		own.Post("/sandboxes/{id}/requests", p.sandboxes.using(request))
-		own.Get("/sandboxes/{id}/events", p.sandboxes.using(p.sandboxes.stream))
+		own.Post("/sandboxes", p.create)
+		own.Post("/sandboxes/{id}/limit", p.changeLimit)
+		own.Post("/sandboxes/{id}/requests", p.using((*sandbox).ServeHTTP))
+		own.Get("/sandboxes/{id}/events", p.using(p.stream))
 		if p.gate != nil {
 			own.Post("/outage", p.gate.turn)
 		}
 	})
-}
-
-// Release ends streams and held requests, because a server's Shutdown waits for
-// them. From now on it refuses new streams and new sandboxes.
-func (p *Page) Release() { p.sandboxes.release() }
-
-// Close refuses all requests of sandboxes, and closes their limiter. Call it after
-// the server's Shutdown.
-func (p *Page) Close(ctx context.Context) error {
-	err := p.sandboxes.close(ctx)
-	if p.gate == nil {
-		return err
-	}
-	return errors.Join(err, p.gate.shared.Close(), p.gate.client.Close())
 }
 
 func (p *Page) listRoutes(w http.ResponseWriter, _ *http.Request) {
@@ -157,14 +150,7 @@ func readLimit(w http.ResponseWriter, r *http.Request) (algorithms.Limit, bool) 
 	return limit, why == ""
 }
 
-// compare answers a query of instruments.Compare.
 func compare(w http.ResponseWriter, r *http.Request) {
-	switch comparison, why, err := instruments.Compare(r.Context(), r.URL.Query()); {
-	case err != nil:
-		refuse(w, http.StatusInternalServerError, "the comparison could not be made")
-	case why != "":
-		refuse(w, http.StatusBadRequest, why)
-	default:
-		writeJSON(w, http.StatusOK, comparison)
-	}
+	a := instruments.Compare(r.Context(), r.URL.Query())
+	writeJSON(w, a.Status, json.RawMessage(a.Body))
 }

@@ -6,7 +6,6 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
-	"sync"
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
@@ -24,24 +23,21 @@ type sandbox struct {
 	id      string
 	visitor string // the key of its maker
 	limiter algorithms.Limiter
-	handler http.Handler
 	m       *ratelimit.Middleware
+	http.Handler
 
-	mu    sync.Mutex
-	limit algorithms.Limit // guarded by mu
-
-	users int       // requests and streams; guarded by sandboxes.mu
-	used  time.Time // end of the last one; guarded by sandboxes.mu
+	users int       // requests and streams; guarded by Page.mu
+	used  time.Time // end of the last one; guarded by Page.mu
 }
 
 func newSandbox(id string, limiter algorithms.Limiter, limit algorithms.Limit, dialect headers.Dialect) (*sandbox, error) {
-	s := &sandbox{id: id, limiter: limiter, limit: limit}
+	s := &sandbox{id: id, limiter: limiter}
 	quiet := slog.New(slog.DiscardHandler) // a visitor's bad limit is no finding for operators
 	m, err := ratelimit.New(limiter, &ratelimit.Options{Headers: dialect, Logger: quiet}, s.policy(limit))
 	if err != nil {
 		return nil, err
 	}
-	s.m, s.handler = m, m.Handler(http.HandlerFunc(serve))
+	s.m, s.Handler = m, m.Handler(http.HandlerFunc(serve))
 	return s, nil
 }
 
@@ -59,22 +55,16 @@ func serve(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusOK, map[string]any{"served": true, "held_ms": v.Delay.Milliseconds()})
 }
 
-func request(s *sandbox, w http.ResponseWriter, r *http.Request) { s.handler.ServeHTTP(w, r) }
-
 // setLimit replaces the limit. The units in use stay in use, unless the algorithm
 // changes.
 func (s *sandbox) setLimit(w http.ResponseWriter, limit algorithms.Limit) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	if err := s.m.Update(s.policy(limit)); err != nil {
 		refuse(w, http.StatusInternalServerError, "the limit could not be changed")
 		return
 	}
-	s.limit = limit
 	writeJSON(w, http.StatusOK, map[string]any{"limit": limit.String()})
 }
 
-// A level is the state of a sandbox's limit.
 type level struct {
 	Remaining int64  `json:"remaining"`
 	Burst     int64  `json:"burst"`
@@ -86,9 +76,7 @@ type level struct {
 
 // level asks the limiter, and takes nothing.
 func (s *sandbox) level(ctx context.Context, g *gate) (level, error) {
-	s.mu.Lock()
-	limit := s.limit
-	s.mu.Unlock()
+	limit := s.m.Policies()[0].Limit
 	checks := []algorithms.Check{{Policy: policy, Key: policy + "=" + s.id, Limit: limit}}
 	if err := s.limiter.Allow(ctx, checks); err != nil {
 		return level{}, err

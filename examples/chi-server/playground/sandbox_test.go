@@ -112,11 +112,11 @@ func TestOwnSandboxes(t *testing.T) {
 	if status, _, _ := s.send(t, "POST "+other+"/requests", ""); status != http.StatusOK {
 		t.Errorf("got %d from another visitor's sandbox, want 200", status)
 	}
-	s.sandboxes.mu.Lock()
-	for _, box := range s.sandboxes.open {
+	s.Page.mu.Lock()
+	for _, box := range s.Page.open {
 		box.users++
 	}
-	s.sandboxes.mu.Unlock()
+	s.Page.mu.Unlock()
 	for address, want := range map[string]int{"192.0.2.2": http.StatusServiceUnavailable, "192.0.2.3": http.StatusCreated} {
 		if status, _, _ := s.send(t, "POST /demo/sandboxes", `{"limit":"1/1s"}`, "X-Forwarded-For", address); status != want {
 			t.Errorf("%s: got %d while all sandboxes of 192.0.2.2 are in use, want %d", address, status, want)
@@ -179,11 +179,11 @@ func TestTooManySandboxes(t *testing.T) {
 	if status, _, _ := s.send(t, "POST "+first+"/limit", `{"limit":"2/1s"}`); status != http.StatusOK {
 		t.Errorf("got %d from a sandbox that was used, want 200", status)
 	}
-	s.sandboxes.mu.Lock()
-	for _, box := range s.sandboxes.open {
+	s.Page.mu.Lock()
+	for _, box := range s.Page.open {
 		box.users++
 	}
-	s.sandboxes.mu.Unlock()
+	s.Page.mu.Unlock()
 	if status, _, _ := s.send(t, "POST /demo/sandboxes", `{"limit":"1/1s"}`); status != http.StatusServiceUnavailable {
 		t.Errorf("got %d while all are in use, want 503", status)
 	}

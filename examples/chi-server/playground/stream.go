@@ -17,20 +17,20 @@ const (
 )
 
 // stream sends the sandbox's level, as server-sent events, whenever it changes.
-func (s *sandboxes) stream(box *sandbox, w http.ResponseWriter, r *http.Request) {
+func (p *Page) stream(box *sandbox, w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Accel-Buffering", "no") // proxies such as nginx must pass on each event at once
 	if r.Method == http.MethodHead {
 		w.Header().Set("Content-Type", "text/event-stream")
 		return // a stream without a body would be open for nothing
 	}
-	streams := s.streams
-	if s.ended.Err() != nil {
+	streams := p.streams
+	if p.ended.Err() != nil {
 		streams = nil // no stream may begin
 	}
 	select {
 	case streams <- struct{}{}:
-		defer func() { <-s.streams }()
+		defer func() { <-p.streams }()
 	default:
 		refuse(w, http.StatusServiceUnavailable, "too many pages are open")
 		return
@@ -41,7 +41,7 @@ func (s *sandboxes) stream(box *sandbox, w http.ResponseWriter, r *http.Request)
 	var last level
 	var said time.Time
 	for began := time.Now(); time.Since(began) < streamsLast; {
-		now, err := box.level(r.Context(), s.gate)
+		now, err := box.level(r.Context(), p.gate)
 		if err == nil && (now != last || time.Since(said) >= sayEvery) {
 			if say(w, now) != nil {
 				return
@@ -51,7 +51,7 @@ func (s *sandboxes) stream(box *sandbox, w http.ResponseWriter, r *http.Request)
 		select {
 		case <-r.Context().Done():
 			return
-		case <-s.ended.Done():
+		case <-p.ended.Done():
 			return
 		case <-look.C:
 		}

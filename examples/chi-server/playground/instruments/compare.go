@@ -42,27 +42,27 @@ type Comparison struct {
 	Results []Result `json:"results"`
 }
 
-// Compare sends the traffic of a query to each limit of the query. It returns the
-// reason why a query cannot be answered, or "". It takes milliseconds, and the
-// answer to a query is always the same.
-func Compare(ctx context.Context, query url.Values) (c Comparison, why string, err error) {
+// Compare sends the traffic of a query to each limit of the query, and answers a [Comparison]. It takes milliseconds,
+// and the answer to a query is always the same.
+func Compare(ctx context.Context, query url.Values) Answer {
 	arrivals, ok := readTimes(query.Get("at"))
 	texts := query["limit"]
 	if !ok || len(texts) == 0 || len(texts) > maxLimits {
-		return c, "want at=0,0,1500, up to 600 times in order within three minutes, and up to 7 limits", nil
+		return refuse(400, "want at=0,0,1500, up to 600 times in order within three minutes, and up to 7 limits")
 	}
+	var c Comparison
 	for _, text := range texts {
 		limit, err := algorithms.ParseLimit(text)
 		if err != nil || limit == algorithms.Nobody() || max(limit.Requests(), limit.Burst()) > MaxUnits {
-			return c, "want limits such as token-bucket 10/1m, of up to " + strconv.Itoa(MaxUnits) + " requests", nil
+			return refuse(400, "want limits such as token-bucket 10/1m, of up to "+strconv.Itoa(MaxUnits)+" requests")
 		}
 		one, err := play(ctx, limit, arrivals)
 		if err != nil {
-			return c, "", err
+			return refuse(500, "the comparison could not be made")
 		}
 		c.Results = append(c.Results, one)
 	}
-	return c, "", nil
+	return answer(200, c)
 }
 
 func readTimes(text string) (times []time.Duration, ok bool) {

@@ -21,30 +21,23 @@ const (
 
 // ReadLimit reads a limit such as token-bucket 10/10s burst 10. It returns the
 // reason why a visitor cannot have it, or "".
-func ReadLimit(text string) (limit algorithms.Limit, why string) {
-	limit, err := algorithms.ParseLimit(text)
-	if err != nil {
-		return limit, "want a limit such as token-bucket 10/10s burst 10"
-	}
-	return limit, outOfBounds(limit)
-}
-
-// outOfBounds returns the reason why a visitor cannot have a limit, or "".
-func outOfBounds(l algorithms.Limit) string {
+func ReadLimit(text string) (l algorithms.Limit, why string) {
+	l, err := algorithms.ParseLimit(text)
 	switch {
+	case err != nil:
+		why = "want a limit such as token-bucket 10/10s burst 10"
 	case l == algorithms.Nobody():
-		return "want a limit that admits requests"
+		why = "want a limit that admits requests"
 	case l.Requests() > MaxUnits || l.Burst() > MaxUnits:
-		return fmt.Sprintf("want %d requests at most, and as much burst", MaxUnits)
+		why = fmt.Sprintf("want %d requests at most, and as much burst", MaxUnits)
 	case l.Window() < minWindow || l.Window() > maxWindow:
-		return fmt.Sprintf("want a window of %d to %d seconds", minWindow/time.Second, maxWindow/time.Second)
+		why = fmt.Sprintf("want a window of %d to %d seconds", minWindow/time.Second, maxWindow/time.Second)
 	case l.Algorithm() == leaky && l.Burst() > maxPlaces:
-		return fmt.Sprintf("want a queue of %d places at most: a browser sends no more at a time", maxPlaces)
+		why = fmt.Sprintf("want a queue of %d places at most: a browser sends no more at a time", maxPlaces)
 	case l.Algorithm() == leaky && time.Duration(l.Burst())*l.Window() > time.Duration(l.Requests())*maxHold:
-		return fmt.Sprintf("want a queue that empties within %d seconds: take fewer places, more requests or a shorter window", maxHold/time.Second)
-	default:
-		return ""
+		why = fmt.Sprintf("want a queue that empties within %d seconds: take fewer places, more requests or a shorter window", maxHold/time.Second)
 	}
+	return l, why
 }
 
 var leaky = algorithms.LeakyBucket(1, time.Second).Algorithm()

@@ -54,7 +54,7 @@ func (t *Tab) Answer(method, target, body string) Answer {
 	case path == "GET /demo/routes":
 		return answer(200, map[string]any{"routes": []string{}, "redis": false, "server": "tab"})
 	case path == "GET /demo/compare":
-		return compare(u.Query())
+		return Compare(context.Background(), u.Query())
 	case path == "POST /demo/sandboxes":
 		id := "TAB" + strings.Repeat("A", 20) + strconv.FormatInt(int64(len(t.limits)), 32) // as long as the server's, which the page shortens
 		return t.set(201, id, body)
@@ -76,17 +76,6 @@ func Cost(query url.Values) int64 {
 		return 1
 	}
 	return min(max(n, 1), MaxUnits)
-}
-
-func compare(query url.Values) Answer {
-	switch comparison, why, err := Compare(context.Background(), query); {
-	case err != nil:
-		return refuse(500, "the comparison could not be made")
-	case why != "":
-		return refuse(400, why)
-	default:
-		return answer(200, comparison)
-	}
 }
 
 // set gives a sandbox, which may be new, the limit of {"limit":"10/10s"}.

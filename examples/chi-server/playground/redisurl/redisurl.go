@@ -65,19 +65,30 @@ func Parse(text string) (*URL, error) {
 	if !slices.Contains([]string{"redis", "rediss", "unix"}, parsed.Scheme) {
 		return nil, urlError(text, fmt.Errorf("the scheme is %s://: want redis://, or rediss:// for TLS", parsed.Scheme))
 	}
-	var r *URL
 	switch query := parsed.Query(); {
 	case query.Has("master_name"):
-		r, err = parseSentinels(text)
+		o, err := redis.ParseFailoverURL(text)
+		if err != nil {
+			return nil, urlError(text, err)
+		}
+		o.ReadTimeout, o.DialerRetries = cmp.Or(o.ReadTimeout, readTimeout), dials
+		return &URL{strings.Join(o.SentinelAddrs, ","), func() redis.UniversalClient { return redis.NewFailoverClient(o) }}, nil
 	case query.Has("addr"):
-		r, err = parseCluster(text)
+		o, err := redis.ParseClusterURL(text)
+		if err != nil {
+			return nil, urlError(text, err)
+		}
+		o.ReadTimeout, o.DialerRetries = cmp.Or(o.ReadTimeout, readTimeout), dials
+		o.MinRetryBackoff, o.MaxRetryBackoff = cmp.Or(o.MinRetryBackoff, -1), cmp.Or(o.MaxRetryBackoff, -1)
+		return &URL{strings.Join(o.Addrs, ","), func() redis.UniversalClient { return redis.NewClusterClient(o) }}, nil
 	default:
-		r, err = parseServer(text)
+		o, err := redis.ParseURL(text)
+		if err != nil {
+			return nil, urlError(text, err)
+		}
+		o.ReadTimeout, o.DialerRetries = cmp.Or(o.ReadTimeout, readTimeout), dials
+		return &URL{o.Addr, func() redis.UniversalClient { return redis.NewClient(o) }}, nil
 	}
-	if err != nil {
-		return nil, urlError(text, err)
-	}
-	return r, nil
 }
 
 // urlError returns err. If the text may have a password, err might quote a part
@@ -87,34 +98,6 @@ func urlError(text string, err error) error {
 		return errPassword
 	}
 	return errors.New(strings.TrimPrefix(err.Error(), "redis: "))
-}
-
-func parseServer(text string) (*URL, error) {
-	o, err := redis.ParseURL(text)
-	if err != nil {
-		return nil, err
-	}
-	o.ReadTimeout, o.DialerRetries = cmp.Or(o.ReadTimeout, readTimeout), dials
-	return &URL{o.Addr, func() redis.UniversalClient { return redis.NewClient(o) }}, nil
-}
-
-func parseCluster(text string) (*URL, error) {
-	o, err := redis.ParseClusterURL(text)
-	if err != nil {
-		return nil, err
-	}
-	o.ReadTimeout, o.DialerRetries = cmp.Or(o.ReadTimeout, readTimeout), dials
-	o.MinRetryBackoff, o.MaxRetryBackoff = cmp.Or(o.MinRetryBackoff, -1), cmp.Or(o.MaxRetryBackoff, -1)
-	return &URL{strings.Join(o.Addrs, ","), func() redis.UniversalClient { return redis.NewClusterClient(o) }}, nil
-}
-
-func parseSentinels(text string) (*URL, error) {
-	o, err := redis.ParseFailoverURL(text)
-	if err != nil {
-		return nil, err
-	}
-	o.ReadTimeout, o.DialerRetries = cmp.Or(o.ReadTimeout, readTimeout), dials
-	return &URL{strings.Join(o.SentinelAddrs, ","), func() redis.UniversalClient { return redis.NewFailoverClient(o) }}, nil
 }
 
 // Ready returns nil once Redis answers. The error of a misconfiguration says how to
