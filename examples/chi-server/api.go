@@ -44,7 +44,7 @@ func newAPI(ctx context.Context, c config, b *backend, log *slog.Logger) (a *api
 		}
 	}()
 	clientIP := keyfunc.IP(&keyfunc.IPOptions{Trusted: c.trusted})
-	page := &playground.Options{Headers: c.headers, Prefix: c.prefix + "-demo", Visitor: clientIP}
+	page := playground.Options{Headers: c.headers, Prefix: c.prefix + "-demo", Visitor: clientIP}
 	if c.outage {
 		page.Redis = c.redis.Open()
 	}

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
@@ -253,8 +254,14 @@ func (h *handler) allOverrides(r *http.Request) (any, error) {
 	}
 	bans, err := h.console.Bans(r.Context())
 	v := &overridesView{Set: set, Bans: append([]Standing{}, bans...)}
-	if h.elsewhere(r) {
-		h.addBans(r, v)
+	if h.elsewhere(r) { // a ban holds on all instances, so several may know it
+		v.asked = askAll(h, r, "/overrides", func(one *overridesView) {
+			for _, ban := range one.Bans {
+				if !slices.ContainsFunc(v.Bans, ban.sameKey) {
+					v.Bans = append(v.Bans, ban)
+				}
+			}
+		})
 	}
 	return v, err
 }

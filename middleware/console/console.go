@@ -116,10 +116,8 @@ func (c *Console) target(s Subject, prefix bool) (*target, error) {
 }
 
 func (w *watched) target(key string) *target {
-	t := &target{watched: w, key: key}
 	f := w.inForce(key, "", algorithms.Limit{})
-	t.override, t.mode = f.Override, f.Mode
-	return t
+	return &target{w, key, f.Override, f.Mode}
 }
 
 func (w *watched) inForce(key, tier string, own algorithms.Limit) ratelimit.InForce {
@@ -176,15 +174,6 @@ func (c *Console) find(name string) *watched {
 		}
 	}
 	return nil
-}
-
-// watch returns a policy with the offenders of all Middlewares.
-func (c *Console) watch(m *ratelimit.Middleware, p *ratelimit.Policy) *watched {
-	w := newWatched(m, p)
-	for _, other := range c.all {
-		w.offenders = append(w.offenders, other.TopDenied(p.Name, rememberedKeys)...)
-	}
-	return w
 }
 
 // one returns the target of a subject that is one key.

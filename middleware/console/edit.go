@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 
@@ -119,14 +120,10 @@ func (c *Console) Overrides(ctx context.Context, since time.Time) (map[string]ma
 		if err != nil {
 			return nil, err
 		}
-		for key, o := range stored {
-			if o.Since.Before(since) {
-				continue
-			}
-			if all[policy] == nil {
-				all[policy] = make(map[string]ratelimit.Override)
-			}
-			all[policy][key] = o
+		recent := maps.Clone(stored)
+		maps.DeleteFunc(recent, func(_ string, o ratelimit.Override) bool { return o.Since.Before(since) })
+		if len(recent) > 0 {
+			all[policy] = recent
 		}
 	}
 	return all, nil

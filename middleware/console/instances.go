@@ -196,17 +196,6 @@ type overridesView struct {
 	asked
 }
 
-// addBans adds the bans that other instances know. A ban holds on all instances, so several may know it.
-func (h *handler) addBans(r *http.Request, v *overridesView) {
-	v.asked = askAll(h, r, "/overrides", func(one *overridesView) {
-		for _, ban := range one.Bans {
-			if !slices.ContainsFunc(v.Bans, ban.sameKey) {
-				v.Bans = append(v.Bans, ban)
-			}
-		}
-	})
-}
-
 // A clientsView is the answer to /denied and /near.
 type clientsView struct {
 	Clients []Client `json:"clients"`

@@ -36,13 +36,17 @@ type watched struct {
 	apiKeys  bool        // the policy reads API keys
 }
 
-func newWatched(m *ratelimit.Middleware, p *ratelimit.Policy) *watched {
+// watch returns a policy with the offenders of all Middlewares.
+func (c *Console) watch(m *ratelimit.Middleware, p *ratelimit.Policy) *watched {
 	info, _ := p.Key.Inspect()       // ratelimit.New has refused misconfigured keys
 	tenant, _ := p.ShareBy.Inspect() // the zero Key has no forms
 	w := &watched{m: m, policy: p, own: slices.Concat(info.Forms, tenant.Forms), folded: info.Folded}
 	w.forms, w.apiKeys = w.own, len(info.Challenges) > 0
 	if info.Unknown {
 		w.clientIP, w.forms = m.Inside().ClientIP(), append(slices.Clone(w.own), []string{address})
+	}
+	for _, other := range c.all {
+		w.offenders = append(w.offenders, other.TopDenied(p.Name, rememberedKeys)...)
 	}
 	return w
 }
@@ -144,22 +148,23 @@ func (w *watched) refuse(detail string) error {
 	return fmt.Errorf("ratelimit: %w: policy %q makes no such key: %s", algorithms.ErrInvalid, w.policy.Name, detail)
 }
 
-// check returns an error unless the policy may make the text, or with prefix a text
+// check returns an error unless the policy may make the text, or with begins a text
 // that begins with this part.
-func (w *watched) check(text string, prefix bool) error {
+func (w *watched) check(text string, begins bool) error {
 	parts, kinds := strings.Split(text, "|"), slices.Concat(w.forms...)
 	for _, part := range parts {
 		kind, value, _ := strings.Cut(part, "=")
+		prefix, ok := prefixOf(part)
 		switch {
 		case !slices.ContainsFunc(kinds, func(part string) bool { return kindOf(part) == kind }):
 			return w.refuse("want KIND=VALUE, or several of these joined by |; its keys are " + w.shapes())
 		case !escaped(value):
 			return w.refuse("a value is empty, or has a byte that keys contain only as %XX, such as %20 for a space")
-		case kind == address && !w.mayHave(part):
+		case kind == address && part != "ip=unknown" && !(ok && slices.Contains(w.addresses(prefix.Addr()), part)):
 			return w.refuse("it writes addresses in another form, such as 2001:db8::/64; name the client by ip")
 		}
 	}
-	if slices.ContainsFunc(w.forms, func(form []string) bool { return fits(form, parts, prefix) }) {
+	if slices.ContainsFunc(w.forms, func(form []string) bool { return fits(form, parts, begins) }) {
 		return nil
 	}
 	return w.refuse("its keys are " + w.shapes())
@@ -175,12 +180,6 @@ func fits(form, parts []string, prefix bool) bool {
 func escaped(value string) bool {
 	plain, err := url.PathUnescape(value)
 	return err == nil && value != "" && keyfunc.Text(account, plain) == account+"="+value
-}
-
-// mayHave reports whether keys may have the part of an address.
-func (w *watched) mayHave(part string) bool {
-	prefix, ok := prefixOf(part)
-	return part == "ip=unknown" || ok && slices.Contains(w.addresses(prefix.Addr()), part)
 }
 
 // prefixOf returns the addresses of a part, such as ip=2001:db8::/64.

@@ -5,6 +5,7 @@ package overrides
 import (
 	"context"
 	"sync"
+	"time"
 
 	"github.com/penstock-go/penstock/internal/lent"
 	ratelimit "github.com/penstock-go/penstock/middleware"
@@ -32,7 +33,7 @@ func (m *Memory) Set(_ context.Context, policy, key string, o ratelimit.Override
 	if err := validate(policy, key, &o); err != nil {
 		return err
 	}
-	o.Since = now()
+	o.Since = time.Now().UTC().Truncate(time.Second)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	t := m.table.Load()
@@ -71,7 +72,13 @@ func (m *Memory) List(_ context.Context, policy string) (map[string]ratelimit.Ov
 	if err := validatePlace(policy, ratelimit.Everyone); err != nil {
 		return nil, err
 	}
-	return m.table.Load().policies[policy].live(), nil
+	all := make(map[string]ratelimit.Override)
+	for key, o := range m.table.Load().policies[policy].all {
+		if live(o) {
+			all[key] = *o
+		}
+	}
+	return all, nil
 }
 
 // swept returns a copy of t without the overrides that have ended.

@@ -126,9 +126,16 @@ func (r *Redis) Refresh(ctx context.Context) error {
 	}
 	defer func() { <-r.reading }()
 	err := r.read(ctx)
-	if ctx.Err() == nil {
-		r.report(err)
+	if ctx.Err() != nil {
+		return err
 	}
+	switch failing := err != nil; {
+	case failing && !r.failing:
+		r.log.Add(slog.LevelWarn, "overrides not refreshed", "error", err)
+	case !failing && r.failing:
+		r.log.Add(slog.LevelInfo, "overrides refreshed again")
+	}
+	r.failing = err != nil
 	return err
 }
 
@@ -140,18 +147,6 @@ func (r *Redis) wait(ctx context.Context) error {
 	case <-ctx.Done():
 		return fmt.Errorf("ratelimit: %w", ctx.Err())
 	}
-}
-
-// report logs the beginning and the end of trouble. It requires the place in
-// reading.
-func (r *Redis) report(err error) {
-	switch failing := err != nil; {
-	case failing && !r.failing:
-		r.log.Add(slog.LevelWarn, "overrides not refreshed", "error", err)
-	case !failing && r.failing:
-		r.log.Add(slog.LevelInfo, "overrides refreshed again")
-	}
-	r.failing = err != nil
 }
 
 // poll is the one goroutine of r.

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -59,7 +60,7 @@ func (r *Redis) Set(ctx context.Context, policy, key string, o ratelimit.Overrid
 	if err := validate(policy, key, &o); err != nil {
 		return err
 	}
-	o.Since = now()
+	o.Since = time.Now().UTC().Truncate(time.Second)
 	value, err := json.Marshal(o)
 	if err != nil {
 		return fmt.Errorf("ratelimit: %w", err)

@@ -112,17 +112,6 @@ func (e *entries) with(key string, o *ratelimit.Override) *entries {
 	return &next
 }
 
-// live returns the overrides that have not ended, by key.
-func (e *entries) live() map[string]ratelimit.Override {
-	all := make(map[string]ratelimit.Override)
-	for key, o := range e.all {
-		if live(o) {
-			all[key] = *o
-		}
-	}
-	return all
-}
-
 // all yields all overrides, also ended ones.
 func (e *entries) all(yield func(string, *ratelimit.Override) bool) {
 	if e == nil || e.everyone != nil && !yield(ratelimit.Everyone, e.everyone) {

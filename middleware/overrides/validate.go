@@ -40,16 +40,11 @@ var (
 	ErrFull = errors.New("too many overrides")
 )
 
-var modes = []ratelimit.Mode{"", ratelimit.ModeShadow, ratelimit.ModeOff, ratelimit.ModeBanned}
-
-// now returns the instant of an edit, in whole seconds.
-func now() time.Time { return time.Now().UTC().Truncate(time.Second) }
-
 // validate reports every misconfiguration of an override for a policy and a key.
 func validate(policy, key string, o *ratelimit.Override) error {
 	errs := []error{validatePlace(policy, key)}
 	refuse := func(format string, args ...any) { errs = append(errs, invalid(policy, format, args...)) }
-	if !slices.Contains(modes, o.Mode) {
+	if !slices.Contains([]ratelimit.Mode{"", ratelimit.ModeShadow, ratelimit.ModeOff, ratelimit.ModeBanned}, o.Mode) {
 		refuse("%q is not a mode: want shadow, off or banned, or omit it", o.Mode)
 	}
 	if o.Limit != (algorithms.Limit{}) {

@@ -22,13 +22,6 @@ type ClientMetrics struct {
 
 var _ client.Observer = (*ClientMetrics)(nil)
 
-// The values of labels.
-var (
-	outcomes      = []string{"answered", "denied", "failed"}
-	waitReasons   = []string{"retry", "pace", "limit"}
-	gaveUpReasons = []string{"wait", "attempts", "request", "final"}
-)
-
 // NewClient is [New] for metrics of Transports.
 func NewClient(reg prometheus.Registerer) (*ClientMetrics, error) {
 	m := &ClientMetrics{
@@ -70,15 +63,15 @@ func (m *ClientMetrics) Observe(_ context.Context, e client.Event) {
 // begin makes all series of a client: its first denial would not show in rate() if its
 // series began with it.
 func (m *ClientMetrics) begin(name string) {
-	for _, outcome := range outcomes {
+	for _, outcome := range []string{"answered", "denied", "failed"} {
 		m.requests.WithLabelValues(name, outcome)
 	}
 	m.retries.WithLabelValues(name)
-	for _, reason := range waitReasons {
+	for _, reason := range []string{"retry", "pace", "limit"} {
 		m.waits.WithLabelValues(name, reason)
 		m.waited.WithLabelValues(name, reason)
 	}
-	for _, reason := range gaveUpReasons {
+	for _, reason := range []string{"wait", "attempts", "request", "final"} {
 		m.gaveUp.WithLabelValues(name, reason)
 	}
 }

@@ -60,14 +60,6 @@ var _ ratelimit.Observer = (*Metrics)(nil)
 // decisions in Redis, and the default deadline of 50 ms.
 var buckets = []float64{25e-6, 100e-6, 250e-6, 500e-6, .001, .0025, .005, .01, .025, .05, .1, .25, 1}
 
-const (
-	// A native bucket is at most a tenth wider than the one before. A histogram
-	// that has more buckets than these merges some, for an hour.
-	nativeFactor  = 1.1
-	nativeBuckets = 120
-	nativeReset   = time.Hour
-)
-
 // maxClients bounds the named clients, because each has a series in each policy that denies it.
 const maxClients = 50
 
@@ -116,14 +108,13 @@ func New(reg prometheus.Registerer, o *Options) (*Metrics, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
-	m := newMetrics()
-	m.clients, m.exemplar = maps.Clone(o.Clients), o.Exemplar
+	m := newMetrics(o)
 	return register(reg, &collector[Metrics]{m, []prometheus.Collector{
 		m.decisions, m.requests, m.near, m.unknownTier, m.abandoned, m.bans, m.settlements, m.lag, m.divergences, m.durations,
 	}, descriptions, m.collect})
 }
 
-func newMetrics() *Metrics {
+func newMetrics(o *Options) *Metrics {
 	m := &Metrics{
 		decisions:   counter("ratelimit_decisions_total", "Requests by result, each counted once.", "result"),
 		near:        counter("ratelimit_near_limit_total", "Admitted requests that leave less than a fifth of the limit.", "policy", "tier"),
@@ -140,6 +131,8 @@ func newMetrics() *Metrics {
 		byResult:    make(map[string]prometheus.Counter),
 		middlewares: make(map[*ratelimit.Middleware]*limiter),
 		made:        time.Now(),
+		clients:     maps.Clone(o.Clients),
+		exemplar:    o.Exemplar,
 		seconds:     recent.NewMinute(kinds, time.Second, 0),
 	}
 	m.series.Store(&map[seriesName]*series{})
@@ -162,8 +155,9 @@ func counter(name, help string, labels ...string) *prometheus.CounterVec {
 func histogram(name, help string) prometheus.HistogramOpts {
 	return prometheus.HistogramOpts{
 		Name: name, Help: help, Buckets: buckets,
-		NativeHistogramBucketFactor: nativeFactor, NativeHistogramMaxBucketNumber: nativeBuckets,
-		NativeHistogramMinResetDuration: nativeReset,
+		// A native bucket is at most a tenth wider than the one before. A histogram
+		// that has more buckets than these merges some, for an hour.
+		NativeHistogramBucketFactor: 1.1, NativeHistogramMaxBucketNumber: 120, NativeHistogramMinResetDuration: time.Hour,
 	}
 }
 

@@ -91,21 +91,18 @@ func (v *view) clientClause() string {
 }
 
 func (v *view) redisClause() string {
+	if !v.Shared() {
+		return "limits count in the memory of this process"
+	}
 	var parts []string
-	troubled := false
 	for _, l := range v.Limiters {
 		switch {
-		case l.Breaker == "":
-		case l.Breaker == "open":
-			troubled = true // the badge says it, and since when
+		case l.Breaker != "closed": // in memory, or open: the badge says that, and since when
 		case l.Since.IsZero():
 			parts = append(parts, fmt.Sprintf("%s has been connected since the start, %s ago", l.Title(), spanText(time.Duration(v.UpSeconds)*time.Second)))
 		default:
 			parts = append(parts, fmt.Sprintf("%s has been connected for %s", l.Title(), spanText(v.At.Sub(l.Since))))
 		}
-	}
-	if parts == nil && !troubled {
-		return "limits count in the memory of this process"
 	}
 	return strings.Join(parts, ", ")
 }

@@ -59,28 +59,24 @@ func newLimiterView(name string, s algorithms.Stats) limiterView {
 			v.Breaker = "open"
 			v.Why = v.whyBypassed()
 		}
-		v.Figures = sharedFigures(&s)
+		var failed uint64
+		for _, n := range s.Redis.Errors {
+			failed += n
+		}
+		v.Figures = []figure{
+			{"Checks sent to Redis", s.Redis.Checks}, {"Scripts sent to Redis", s.Redis.Scripts},
+			{"Redis errors", failed}, {"Round trips for which this process was late", s.Redis.Excused}, {"States missing in Redis", s.Redis.Missing},
+			{"Denied from memory", s.Views.Denied},
+			{"Local checks", s.Fallback.Local}, {"Checks failed open", s.Fallback.Passed}, {"Calls failed closed", s.Fallback.Refused},
+			{"Keys owed to Redis", uint64(s.Fallback.Owed)}, {"Units lost in outages", s.Fallback.Lost},
+			{"Units perhaps charged by Redis", uint64(max(0, s.Fallback.Unknown))},
+			{"Returns kept for Redis", uint64(s.Fallback.Returns)}, {"Returns lost", s.Fallback.ReturnsLost},
+		}
 	}
 	v.Figures = append(v.Figures,
 		figure{"Keys in memory", uint64(s.Memory.Keys)}, figure{"Keys evicted", s.Memory.Evicted}, figure{"Keys refused", s.Memory.Refused})
 	v.Figures = slices.DeleteFunc(v.Figures, func(f figure) bool { return f.Value == 0 })
 	return v
-}
-
-func sharedFigures(s *algorithms.Stats) []figure {
-	var failed uint64
-	for _, n := range s.Redis.Errors {
-		failed += n
-	}
-	return []figure{
-		{"Checks sent to Redis", s.Redis.Checks}, {"Scripts sent to Redis", s.Redis.Scripts},
-		{"Redis errors", failed}, {"Round trips for which this process was late", s.Redis.Excused}, {"States missing in Redis", s.Redis.Missing},
-		{"Denied from memory", s.Views.Denied},
-		{"Local checks", s.Fallback.Local}, {"Checks failed open", s.Fallback.Passed}, {"Calls failed closed", s.Fallback.Refused},
-		{"Keys owed to Redis", uint64(s.Fallback.Owed)}, {"Units lost in outages", s.Fallback.Lost},
-		{"Units perhaps charged by Redis", uint64(max(0, s.Fallback.Unknown))},
-		{"Returns kept for Redis", uint64(s.Fallback.Returns)}, {"Returns lost", s.Fallback.ReturnsLost},
-	}
 }
 
 // Title returns the name of a limiter's Redis.
@@ -92,14 +88,6 @@ func (l limiterView) Title() string {
 }
 
 func (l limiterView) open() bool { return l.Breaker == "open" }
-
-// bypassed names what an open circuit bypasses.
-func (l limiterView) bypassed() string {
-	if open := l.Stats.Fallback.Open; open > 1 {
-		return fmt.Sprintf("%d masters of %s", open, l.Title())
-	}
-	return l.Title()
-}
 
 // state returns an id that changes whenever the circuit opens or closes.
 func (l limiterView) state() string {

@@ -25,7 +25,7 @@ var functions = template.FuncMap{
 	"count":       groupDigits,
 	"rate":        perSecond,
 	"percent":     percentText,
-	"part":        thousandths,
+	"part":        func(n, of uint64) uint64 { return min(n*1000/max(1, of), 1000) }, // thousandths
 	"override":    overrideText,
 	"limit":       limitText,
 	"short":       func(t time.Time) string { return t.UTC().Format("15:04:05 UTC") },
@@ -96,8 +96,6 @@ func percentText(n, of uint64) string {
 		return fmt.Sprintf("%d %%", n*100/of)
 	}
 }
-
-func thousandths(n, of uint64) uint64 { return min(n*1000/max(1, of), 1000) }
 
 // limitText returns a limit. The text of a concurrent limit would look like a rate.
 func limitText(l algorithms.Limit) string {

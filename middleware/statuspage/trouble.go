@@ -1,10 +1,18 @@
-// What is wrong now: the badge of the page.
+// What is wrong now: the badge of the page; and since when it lasts, as the state of each circuit does.
+//
+// The page looks when an operator reads it, and, on a goroutine that then ends, at the
+// first request of each five seconds. So each instant is when the page noticed something.
+// Example: Redis fails at 12:00:01. The next request comes at 12:00:30, and the
+// page shows "since 12:00:30".
 
 package statuspage
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
@@ -24,9 +32,14 @@ type trouble struct {
 // instant is known.
 func (v *view) troubles() (all []trouble) {
 	for _, l := range v.Limiters {
-		if l.open() {
-			all = append(all, trouble{Class: "bad", id: l.state(), Text: l.bypassed() + " unavailable", Since: l.Since})
+		if !l.open() {
+			continue
 		}
+		bypassed := l.Title()
+		if open := l.Stats.Fallback.Open; open > 1 {
+			bypassed = fmt.Sprintf("%d masters of %s", open, bypassed)
+		}
+		all = append(all, trouble{Class: "bad", id: l.state(), Text: bypassed + " unavailable", Since: l.Since})
 	}
 	// One percent is also the threshold of the alert RateLimitUndecided.
 	if alone := v.Alone(); v.Shared() && 100*alone > v.Latency.Count && !slices.ContainsFunc(v.Limiters, limiterView.open) {
@@ -53,8 +66,11 @@ func (v *view) troubles() (all []trouble) {
 		}
 	}
 	for _, f := range v.Findings {
-		of := problemOf(f)
-		all = append(all, trouble{Class: "warn", id: of, Text: of, Since: f.First})
+		text := "Configuration problem " + f.Code
+		if f.Policy != "" {
+			text += " of " + f.Policy
+		}
+		all = append(all, trouble{Class: "warn", id: text, Text: text, Since: f.First})
 	}
 	return all
 }
@@ -67,13 +83,6 @@ func (p policyView) forEveryone() (t trouble, found bool) {
 		return trouble{Class: "warn", id: "shadow " + p.Name, Text: p.Name + " is in shadow for everyone by configuration"}, true
 	}
 	return trouble{Class: "warn", id: "everyone " + p.Name + mode, Text: p.Name + " is " + mode + " for everyone"}, mode != ""
-}
-
-func problemOf(f algorithms.Finding) string {
-	if f.Policy == "" {
-		return "Configuration problem " + f.Code
-	}
-	return "Configuration problem " + f.Code + " of " + f.Policy
 }
 
 // health returns the badge: the worst trouble and how many others there are, or
@@ -99,3 +108,64 @@ func (v *view) withoutFindings() []trouble {
 }
 
 func (p policyView) deniesMost() bool { return 2*p.Denied() > p.Requests }
+
+const lookEvery = 5 * time.Second // while requests come
+
+// noticed holds when the page noticed the present states.
+type noticed struct {
+	looked  atomic.Int64 // the last period of lookEvery
+	looking atomic.Bool  // a goroutine looks
+
+	mu       sync.Mutex           // guards the fields below
+	since    map[string]time.Time // by the ids of troubles, and of circuits that have ever opened
+	troubled bool                 // there was a trouble at the last look
+	healthy  time.Time            // since when there is none
+	findings []algorithms.Finding // of the limiters, when an operator read the page last
+}
+
+// note sets since when the circuits and the troubles of v last. It requires mu.
+func (n *noticed) note(v *view) {
+	present := make(map[string]time.Time)
+	since := func(id string) time.Time {
+		present[id] = cmp.Or(n.since[id], v.At)
+		return present[id]
+	}
+	for i := range v.Limiters {
+		if l := &v.Limiters[i]; l.Trips > 0 || l.Breaker == "open" {
+			l.Since = since(l.state())
+		}
+	}
+	v.Troubles = v.troubles()
+	for i := range v.Troubles {
+		if t := &v.Troubles[i]; t.Since.IsZero() {
+			t.Since = since(t.id)
+		}
+	}
+	troubled := len(v.Troubles) > 0
+	if n.troubled && !troubled {
+		n.healthy = v.At
+	}
+	n.since, n.troubled = present, troubled
+}
+
+// lookSoon notes troubles also while no operator reads the page. No request waits
+// for that.
+func (p *Page) lookSoon(now time.Duration) {
+	n := &p.noticed
+	period := int64(now / lookEvery)
+	if looked := n.looked.Load(); period > looked && n.looked.CompareAndSwap(looked, period) && n.looking.CompareAndSwap(false, true) {
+		go p.look(now)
+	}
+}
+
+// look notes troubles. A limiter of another module may have Stats that panic.
+func (p *Page) look(now time.Duration) {
+	n := &p.noticed
+	defer n.looking.Store(false)
+	defer func() { _ = recover() }()
+	v, _ := p.survey(now)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	v.Findings = append(v.Findings, n.findings...)
+	n.note(v)
+}

@@ -35,7 +35,7 @@ func compareQuery(at string, limits ...string) string {
 
 func TestCompare(t *testing.T) {
 	t.Parallel()
-	s := start(t, nil)
+	s := start(t, Options{})
 	type row struct{ admitted, denied, fullest int }
 	for _, tt := range []struct {
 		traffic, at string
@@ -91,7 +91,7 @@ func TestStates(t *testing.T) {
 		"concurrent 3/30s":             "[[0 2] [4000 0]]",
 		"sliding-window-counter 2/10s": "[[0 2] [15000 1] [20000 0]]",
 	} {
-		_, _, body := start(t, nil).send(t, compareQuery("0,0", limit), "")
+		_, _, body := start(t, Options{}).send(t, compareQuery("0,0", limit), "")
 		var c instruments.Comparison
 		if err := json.Unmarshal([]byte(body), &c); err != nil || len(c.Results) != 1 {
 			t.Fatalf("%s: got %s", limit, body)
@@ -104,7 +104,7 @@ func TestStates(t *testing.T) {
 
 func TestCompareBounds(t *testing.T) {
 	t.Parallel()
-	s := start(t, nil)
+	s := start(t, Options{})
 	for query, want := range map[string]int{
 		compareQuery(times(600, 0, 180), "token-bucket 100/1m"):   200,
 		compareQuery(times(601, 0, 180), "token-bucket 100/1m"):   400,

@@ -75,15 +75,11 @@ func served(name string) []byte {
 
 func newFile(name string, content []byte) file {
 	sum := sha256.Sum256(content)
-	return file{name, base64.RawURLEncoding.EncodeToString(sum[:12]), content, zip(content)}
-}
-
-func zip(content []byte) []byte {
 	var zipped bytes.Buffer
 	w, _ := gzip.NewWriterLevel(&zipped, gzip.BestCompression) // the level is right, and a Buffer has no errors
 	_, _ = w.Write(content)
 	_ = w.Close()
-	return zipped.Bytes()
+	return file{name, base64.RawURLEncoding.EncodeToString(sum[:12]), content, zipped.Bytes()}
 }
 
 // acceptsGzip reports whether a client names gzip, and does not refuse it with q=0.

@@ -18,7 +18,7 @@ const maxLines = 300
 
 func TestFiles(t *testing.T) {
 	t.Parallel()
-	s := start(t, nil)
+	s := start(t, Options{})
 	for path, f := range s.files {
 		status, header, body := s.send(t, "GET "+path, "")
 		if status != http.StatusOK || body != string(f.content) || header.Get("Content-Security-Policy") != csp {

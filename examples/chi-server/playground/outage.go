@@ -4,7 +4,6 @@ package playground
 
 import (
 	"context"
-	"log/slog"
 	"net"
 	"net/http"
 	"sync/atomic"
@@ -25,17 +24,8 @@ var errGone = &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
 // shut. The API's limiter has another client, so the outage does not reach it.
 type gate struct {
 	client redis.UniversalClient
-	until  atomic.Int64 // Unix milliseconds at which it opens
-	shared *shared.Limiter
-}
-
-// limit makes the limiter that asks Redis through the gate.
-func (g *gate) limit(prefix string) (err error) {
-	g.shared, err = shared.New(g, &shared.Options{
-		Prefix: prefix,
-		Logger: slog.New(slog.DiscardHandler), // visitors make these outages, so operators need not know
-	})
-	return err
+	until  atomic.Int64    // Unix milliseconds at which it opens
+	shared *shared.Limiter // asks Redis through the gate
 }
 
 // Process implements shared.Client.

@@ -16,7 +16,7 @@ import (
 func TestOutage(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	s := start(t, &Options{Prefix: "shop-demo", Redis: redis.NewClient(&redis.Options{Addr: server.Addr()})})
+	s := start(t, Options{Prefix: "shop-demo", Redis: redis.NewClient(&redis.Options{Addr: server.Addr()})})
 	box := s.sandbox(t, "fixed-window 100/1m")
 	l := s.listen(t, box)
 	l.until(t, "Redis decides", func(now level) bool { return now.Source == "shared" && !now.Open })
@@ -57,7 +57,7 @@ func (s *site) turn(t *testing.T, body string) {
 // TestNoSwitch: in memory, there is no outage to simulate.
 func TestNoSwitch(t *testing.T) {
 	t.Parallel()
-	s := start(t, nil)
+	s := start(t, Options{})
 	if status, _, _ := s.send(t, "POST /demo/outage", `{"gone":true}`); status != http.StatusNotFound {
 		t.Errorf("got %d, want 404", status)
 	}
@@ -67,7 +67,7 @@ func TestNoSwitch(t *testing.T) {
 func TestBadPrefix(t *testing.T) {
 	t.Parallel()
 	rdb := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
-	if p, err := New(&Options{Prefix: "{shop}", Redis: rdb}); err == nil {
+	if p, err := New(Options{Prefix: "{shop}", Redis: rdb}); err == nil {
 		p.Close(t.Context())
 		t.Error("got a Page with braces in its prefix, want an error")
 	}

@@ -10,6 +10,7 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"net/http"
 	"sync"
 	"time"
@@ -18,6 +19,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/algorithms/shared"
 	"github.com/penstock-go/penstock/examples/chi-server/playground/instruments"
 	"github.com/penstock-go/penstock/headers"
 	"github.com/penstock-go/penstock/keyfunc"
@@ -62,11 +64,8 @@ type Page struct {
 	end     context.CancelFunc
 }
 
-// New returns a Page, which the caller closes. Nil options mean the defaults.
-func New(o *Options) (*Page, error) {
-	if o == nil {
-		o = &Options{}
-	}
+// New returns a Page, which the caller closes.
+func New(o Options) (*Page, error) {
 	p := &Page{
 		files: readFiles(), id: rand.Text(), dialect: o.Headers, visitor: o.Visitor,
 		open: make(map[string]*sandbox), streams: make(chan struct{}, maxStreams),
@@ -75,7 +74,12 @@ func New(o *Options) (*Page, error) {
 		p.limiter = algorithms.NewMemory(&algorithms.MemoryOptions{MaxKeys: 100 * maxSandboxes})
 	} else {
 		p.gate = &gate{client: o.Redis}
-		if err := p.gate.limit(o.Prefix); err != nil {
+		var err error
+		p.gate.shared, err = shared.New(p.gate, &shared.Options{
+			Prefix: o.Prefix,
+			Logger: slog.New(slog.DiscardHandler), // visitors make these outages, so operators need not know
+		})
+		if err != nil {
 			return nil, errors.Join(err, o.Redis.Close())
 		}
 		p.limiter = p.gate.shared

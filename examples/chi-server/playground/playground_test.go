@@ -34,7 +34,7 @@ type site struct {
 	client *http.Client
 }
 
-func start(t *testing.T, o *Options) *site {
+func start(t *testing.T, o Options) *site {
 	t.Helper()
 	p, err := New(o)
 	if err != nil {
@@ -96,7 +96,7 @@ func (s *site) sandbox(t *testing.T, limit string, fields ...string) string {
 
 func TestListRoutes(t *testing.T) {
 	t.Parallel()
-	status, _, body := start(t, nil).send(t, "GET /demo/routes", "")
+	status, _, body := start(t, Options{}).send(t, "GET /demo/routes", "")
 	var got struct {
 		Redis  *bool
 		Routes []Route
@@ -112,7 +112,7 @@ func TestListRoutes(t *testing.T) {
 // TestOtherSites: another site cannot use a visitor's browser to change anything.
 func TestOtherSites(t *testing.T) {
 	t.Parallel()
-	s := start(t, nil)
+	s := start(t, Options{})
 	box := s.sandbox(t, "10/10s")
 	for _, line := range []string{"POST /demo/sandboxes", "POST " + box + "/limit", "POST " + box + "/requests"} {
 		if status, _, _ := s.send(t, line, `{"limit":"1/1s"}`, "Sec-Fetch-Site", "cross-site"); status != http.StatusForbidden {

@@ -4,13 +4,11 @@ package playground
 
 import (
 	"context"
-	"log/slog"
 	"net/http"
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/examples/chi-server/playground/instruments"
-	"github.com/penstock-go/penstock/headers"
 	"github.com/penstock-go/penstock/keyfunc"
 	"github.com/penstock-go/penstock/middleware"
 )
@@ -28,17 +26,6 @@ type sandbox struct {
 
 	users int       // requests and streams; guarded by Page.mu
 	used  time.Time // end of the last one; guarded by Page.mu
-}
-
-func newSandbox(id string, limiter algorithms.Limiter, limit algorithms.Limit, dialect headers.Dialect) (*sandbox, error) {
-	s := &sandbox{id: id, limiter: limiter}
-	quiet := slog.New(slog.DiscardHandler) // a visitor's bad limit is no finding for operators
-	m, err := ratelimit.New(limiter, &ratelimit.Options{Headers: dialect, Logger: quiet}, s.policy(limit))
-	if err != nil {
-		return nil, err
-	}
-	s.m, s.Handler = m, m.Handler(http.HandlerFunc(serve))
-	return s, nil
 }
 
 func (s *sandbox) policy(limit algorithms.Limit) ratelimit.Policy {

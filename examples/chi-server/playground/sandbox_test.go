@@ -21,7 +21,7 @@ func TestQuiet(t *testing.T) {
 	t.Cleanup(func() { slog.SetDefault(before) })
 	var log bytes.Buffer
 	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
-	s := start(t, nil)
+	s := start(t, Options{})
 	_ = s.sandbox(t, "1/1m burst 5")
 	box := s.sandbox(t, "1/1m burst 2") // the same policy name
 	if status, _, _ := s.send(t, "POST "+box+"/requests?cost=3", ""); status != 429 {
@@ -34,7 +34,7 @@ func TestQuiet(t *testing.T) {
 
 func TestSandbox(t *testing.T) {
 	t.Parallel()
-	s := start(t, nil)
+	s := start(t, Options{})
 	box := s.sandbox(t, "1/1m burst 5")
 	other := s.sandbox(t, "1/1m burst 5")
 	tests := []struct {
@@ -65,7 +65,7 @@ func TestSandbox(t *testing.T) {
 
 func TestLimitBounds(t *testing.T) {
 	t.Parallel()
-	s := start(t, nil)
+	s := start(t, Options{})
 	box := s.sandbox(t, "1/1s")
 	for body, want := range map[string]int{
 		`{"limit":"token-bucket 100/1m burst 100"}`:          200,
@@ -100,7 +100,7 @@ func TestLimitBounds(t *testing.T) {
 // TestOwnSandboxes: a visitor with too many sandboxes loses their own. TestTooManySandboxes has the rest.
 func TestOwnSandboxes(t *testing.T) {
 	t.Parallel()
-	s := start(t, &Options{Visitor: keyfunc.IP(&keyfunc.IPOptions{Hops: 1})})
+	s := start(t, Options{Visitor: keyfunc.IP(&keyfunc.IPOptions{Hops: 1})})
 	other := s.sandbox(t, "1/1s", "X-Forwarded-For", "192.0.2.1")
 	first := s.sandbox(t, "1/1s", "X-Forwarded-For", "192.0.2.2")
 	for range maxSandboxes {
@@ -127,7 +127,7 @@ func TestOwnSandboxes(t *testing.T) {
 // TestSlowLimit: a request whose body does not arrive does not keep its sandbox in use.
 func TestSlowLimit(t *testing.T) {
 	t.Parallel()
-	s := start(t, nil)
+	s := start(t, Options{})
 	first := s.sandbox(t, "1/1s")
 	body, writer := io.Pipe()
 	defer writer.Close()
@@ -161,7 +161,7 @@ func TestSlowLimit(t *testing.T) {
 // TestTooManySandboxes: a new sandbox replaces the sandbox that was idle for the longest time, and none in use.
 func TestTooManySandboxes(t *testing.T) {
 	t.Parallel()
-	s := start(t, &Options{Visitor: keyfunc.IP(&keyfunc.IPOptions{Hops: 1})})
+	s := start(t, Options{Visitor: keyfunc.IP(&keyfunc.IPOptions{Hops: 1})})
 	visitors := 0
 	sandbox := func() string {
 		visitors++

@@ -6,12 +6,14 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"log/slog"
 	"net/http"
 	"time"
 
 	"github.com/go-chi/chi/v5"
 
 	"github.com/penstock-go/penstock/keyfunc"
+	"github.com/penstock-go/penstock/middleware"
 )
 
 const (
@@ -26,16 +28,17 @@ func (p *Page) create(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	box, err := newSandbox(rand.Text(), p.limiter, limit, p.dialect)
+	box := &sandbox{id: rand.Text(), limiter: p.limiter}
+	visitor, _, err := p.visitor.Append(nil, &keyfunc.Request{Request: r})
 	if err == nil {
-		var visitor []byte
-		visitor, _, err = p.visitor.Append(nil, &keyfunc.Request{Request: r})
-		box.visitor = string(visitor)
+		quiet := slog.New(slog.DiscardHandler) // a visitor's bad limit is no finding for operators
+		box.m, err = ratelimit.New(p.limiter, &ratelimit.Options{Headers: p.dialect, Logger: quiet}, box.policy(limit))
 	}
 	if err != nil {
 		refuse(w, http.StatusInternalServerError, "no sandbox could be made")
 		return
 	}
+	box.visitor, box.Handler = string(visitor), box.m.Handler(http.HandlerFunc(serve))
 	if !p.add(box) {
 		refuse(w, http.StatusServiceUnavailable, "all sandboxes, or all of yours, are in use")
 		return

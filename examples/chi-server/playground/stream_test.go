@@ -58,7 +58,7 @@ func (l *listener) until(t *testing.T, what string, is func(level) bool) {
 
 func TestStream(t *testing.T) {
 	t.Parallel()
-	s := start(t, nil)
+	s := start(t, Options{})
 	box := s.sandbox(t, "token-bucket 60/1m burst 3")
 	l := s.listen(t, box)
 	l.until(t, "all is there", func(now level) bool { return now.Remaining == 3 && now.Source == "local" && !now.Gone })
@@ -73,7 +73,7 @@ func TestStream(t *testing.T) {
 // requests.
 func TestStreamsEnd(t *testing.T) {
 	t.Parallel()
-	s := start(t, nil)
+	s := start(t, Options{})
 	box := s.sandbox(t, "1/1s")
 	l := s.listen(t, box)
 	if !l.lines.Scan() {
@@ -97,7 +97,7 @@ func TestStreamsEnd(t *testing.T) {
 
 func TestTooManyStreams(t *testing.T) {
 	t.Parallel()
-	s := start(t, nil)
+	s := start(t, Options{})
 	box := s.sandbox(t, "1/1s")
 	for i := range maxStreams {
 		if l := s.listen(t, box); l.status != http.StatusOK {
@@ -112,7 +112,7 @@ func TestTooManyStreams(t *testing.T) {
 // TestHeld: Release ends a request in the queue of a leaky bucket.
 func TestHeld(t *testing.T) {
 	t.Parallel()
-	s := start(t, nil)
+	s := start(t, Options{})
 	box := s.sandbox(t, "leaky-bucket 1/10s burst 1")
 	s.send(t, "POST "+box+"/limit", `{"limit":"leaky-bucket 1/5s burst 2"}`)
 	s.send(t, "POST "+box+"/requests", "")

@@ -13,7 +13,7 @@ import (
 // instruments compares the values.
 func TestTab(t *testing.T) {
 	t.Parallel()
-	s := start(t, nil)
+	s := start(t, Options{})
 	tab := instruments.NewTab(nil)
 	var made struct{ ID string }
 	limit := `{"limit":"sliding-window-log 2/1m"}`

@@ -101,34 +101,20 @@ func urlError(text string, err error) error {
 }
 
 // Ready returns nil once Redis answers. The error of a misconfiguration says how to
-// correct the URL or the server.
+// correct the URL or the server. Any other error is that of Redis after the limiter has
+// opened its circuit, because the limiter then logs how Redis fares. Ready tries again
+// after the first failure, because the first connection takes longest.
 func (r *URL) Ready(ctx context.Context, limiter *shared.Limiter) error {
-	err := ready(ctx, limiter)
-	var m *shared.Misconfiguration
-	if errors.As(err, &m) {
-		return fmt.Errorf("cannot use Redis at %s: %w (%s)", r.Addrs, misconfiguration{m}, cmp.Or(inURL[m.Fault], m.Advice))
-	}
-	return err
-}
-
-// A misconfiguration has the text of its cause: advice in Go helps no user of a URL.
-type misconfiguration struct{ *shared.Misconfiguration }
-
-func (m misconfiguration) Error() string { return m.Cause.Error() }
-func (m misconfiguration) Unwrap() error { return m.Misconfiguration }
-
-// ready returns nil once Redis answers. It returns the error of Redis after the
-// limiter has opened its circuit, because the limiter then logs how Redis fares.
-// It tries again after the first failure, because the first connection takes
-// longest.
-func ready(ctx context.Context, limiter *shared.Limiter) error {
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
 	again := time.NewTicker(readyEvery)
 	defer again.Stop()
 	for {
 		err := limiter.Ready(ctx)
-		if err == nil || errors.Is(err, shared.ErrMisconfigured) || limiter.Stats().Fallback.Open > 0 {
+		if m := (*shared.Misconfiguration)(nil); errors.As(err, &m) {
+			return fmt.Errorf("cannot use Redis at %s: %w (%s)", r.Addrs, misconfiguration{m}, cmp.Or(inURL[m.Fault], m.Advice))
+		}
+		if err == nil || limiter.Stats().Fallback.Open > 0 {
 			return err
 		}
 		select {
@@ -138,6 +124,12 @@ func ready(ctx context.Context, limiter *shared.Limiter) error {
 		}
 	}
 }
+
+// A misconfiguration has the text of its cause: advice in Go helps no user of a URL.
+type misconfiguration struct{ *shared.Misconfiguration }
+
+func (m misconfiguration) Error() string { return m.Cause.Error() }
+func (m misconfiguration) Unwrap() error { return m.Misconfiguration }
 
 // inURL says how to correct the URL, by the faults that a URL can correct.
 var inURL = map[string]string{
