@@ -160,11 +160,11 @@ func TestPairs(t *testing.T) {
 		limit := algorithms.TokenBucket(1, time.Minute)
 		for range 2 {
 			checks := []algorithms.Check{{Policy: "share", Key: "a", Limit: limit, Cost: 1}, {Policy: "all", Key: "a", Limit: limit, Cost: 1, Op: op}}
-			if err := e.limiter.Allow(t.Context(), checks); err != nil {
+			if err := e.Allow(t.Context(), checks); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if got := e.limiter.history.keys; len(got) != 2 || got[0].requests != 2 || got[1].requests != 2 {
+		if got := e.history.keys; len(got) != 2 || got[0].requests != 2 || got[1].requests != 2 {
 			t.Errorf("%v: got %d keys, want two with two requests", op, len(got))
 		}
 	}

@@ -1,7 +1,4 @@
-// Durations and their units.
-//
-// A duration has the unit that its text, its name or its format says. Otherwise the first
-// lines of a file show the unit of all:
+// Durations and their units. If a line does not say the unit, the first lines of its file show it:
 //
 //   - Numbers without decimals are nanoseconds if their median is 20 000 or more, as slog,
 //     logrus and echo write them. Smaller ones are milliseconds.

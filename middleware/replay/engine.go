@@ -1,9 +1,9 @@
-// The engine: requests in virtual time, through the real middleware, and what servers settle after a decision. Its limiter
-// sees every check of the middlewares.
+// The engine: requests in virtual time, through the real middleware, and what servers settle after a decision.
 
 package replay
 
 import (
+	"container/heap"
 	"context"
 	"math"
 	"net"
@@ -21,9 +21,11 @@ import (
 )
 
 // An engine decides the requests of a log, each at its own instant, in the order of their
-// times. It is not safe for concurrent use.
+// times. It is the limiter of the middlewares: it counts in memory, and records every decision. It is not safe for
+// concurrent use.
 type engine struct {
-	limiter  *limiter
+	memory   *algorithms.Memory
+	history  *history
 	now      int64 // µs since 1970
 	handler  http.Handler
 	tiers    map[string]string // by user
@@ -31,40 +33,37 @@ type engine struct {
 	walked   map[*chi.Mux]http.Handler // routers of chi, without their handlers
 	open     bool                      // a router of chi serves, so handlers need not be known
 
-	identity *identity
-	request  http.Request
-	reply    reply
-	verdict  ratelimit.Verdict
-	asked    []asked // the checks of the request
-	settles  bool    // some of them may be settled
-	pending  queue   // of settlements
-	stray    bool    // no route serves the request
-	strays   int     // such requests that met no policy
-	unknown  int     // requests that count as ip=unknown
+	user    keyfunc.Identity // of the line
+	request http.Request
+	reply   reply
+	verdict ratelimit.Verdict
+	asked   []asked // the checks of the request
+	pending queue   // of settlements
+	stray   bool    // no route serves the request
+	strays  int     // such requests that met no policy
+	unknown int     // requests that count as ip=unknown
 }
 
 // asked is a check that the limiter answered.
 type asked struct {
 	policy *ratelimit.Policy // also of a candidate
 	key    keyID
-	cost   int64
-	check  algorithms.Check // only of policies that settle
+	check  algorithms.Check
 }
 
 // newEngine returns an engine without a handler. tiers are the tiers of users.
 func newEngine(tiers map[string]string) *engine {
-	e := &engine{tiers: tiers, policies: make(map[string]*ratelimit.Policy), walked: make(map[*chi.Mux]http.Handler), reply: make(reply), identity: &identity{Context: context.Background()}}
-	e.limiter = &limiter{engine: e, memory: algorithms.NewMemory(&algorithms.MemoryOptions{
+	e := &engine{
+		tiers: tiers, policies: make(map[string]*ratelimit.Policy), walked: make(map[*chi.Mux]http.Handler), reply: make(reply),
+		history: &history{numbers: make(map[seriesID]uint32), ids: make(map[[2]string]keyID)},
+		request: http.Request{Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Body: http.NoBody, Host: "replay"},
+	}
+	e.memory = algorithms.NewMemory(&algorithms.MemoryOptions{
 		MaxKeys: math.MaxInt32, // a server evicts keys beyond a million; Redis does not
-		Now:     e.clock,
-	}), history: newHistory()}
-	e.request = *(&http.Request{
-		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Body: http.NoBody, Host: "replay",
-	}).WithContext(e.identity)
+		Now:     func() time.Time { return time.UnixMicro(e.now) },
+	})
 	return e
 }
-
-func (e *engine) clock() time.Time { return time.UnixMicro(e.now) }
 
 // decide decides a line, and settles it as its status and its duration tell. A Status of
 // the verdict says that it is refused.
@@ -73,23 +72,20 @@ func (e *engine) decide(l *entry) ratelimit.Verdict {
 	e.settleUntil(l.Time)
 	e.now = max(e.now, l.Time)
 	e.verdict, e.asked = ratelimit.Verdict{Allowed: true}, e.asked[:0]
-	e.settles, e.open, e.stray = false, false, false
+	e.open, e.stray = false, false
 	e.handler.ServeHTTP(e.reply, &e.request)
 	if e.stray && len(e.asked) == 0 {
 		e.strays++
 	}
-	if l.Unknown && slices.ContainsFunc(e.asked, e.countsUnknown) {
+	if l.Unknown && slices.ContainsFunc(e.asked, func(a asked) bool { // a key needed the address
+		return strings.Contains(e.history.keys[a.key].text, "ip=unknown")
+	}) {
 		e.unknown++
 	}
-	if e.verdict.Allowed && e.settles {
+	if e.verdict.Allowed {
 		e.settle(l)
 	}
 	return e.verdict
-}
-
-// countsUnknown reports whether a key needed an address that the line does not have.
-func (e *engine) countsUnknown(a asked) bool {
-	return strings.Contains(e.limiter.history.keys[a.key].text, "ip=unknown")
 }
 
 // prepare writes the request of a line. Requests share one http.Request, because no
@@ -98,20 +94,9 @@ func (e *engine) prepare(l *entry) {
 	r := &e.request
 	r.URL, r.Method, r.RequestURI, r.Pattern = l.url, l.Method, l.Path, ""
 	r.RemoteAddr = net.JoinHostPort(l.Address, "1")
-	if r.Header == nil || len(r.Header) > 0 {
-		r.Header = make(http.Header)
-	}
+	r.Header = make(http.Header)
 	clear(e.reply)
-	e.identity.ID, e.identity.Tier = l.User, ""
-	if l.User != "" {
-		e.identity.Tier = e.tiers[l.User]
-	}
-}
-
-// An identity is the context of requests. It names the user of the log.
-type identity struct {
-	context.Context
-	keyfunc.Identity
+	e.user = keyfunc.Identity{ID: l.User, Tier: e.tiers[l.User]}
 }
 
 // A reply is a response that no client reads.
@@ -121,50 +106,43 @@ func (r reply) Header() http.Header         { return http.Header(r) }
 func (r reply) Write(p []byte) (int, error) { return len(p), nil }
 func (r reply) WriteHeader(int)             {}
 
-// A limiter counts in memory at the engine's instants, and records every decision.
-type limiter struct {
-	engine  *engine
-	memory  *algorithms.Memory
-	history *history
-}
-
-// Handler returns what a Middleware with this limiter wraps around next.
-func (l *limiter) Handler(m *ratelimit.Middleware, next http.Handler) http.Handler {
+// Handler returns what a Middleware with this engine wraps around next.
+func (e *engine) Handler(m *ratelimit.Middleware, next http.Handler) http.Handler {
 	for _, p := range m.Policies() {
-		l.engine.policies[p.Name] = &p
+		e.policies[p.Name] = &p
 	}
-	return &handler{l.engine, m, next}
+	return &handler{e, m, next}
 }
 
 // User returns the user of the log line.
-func (l *limiter) User() (id, tier string) { return l.engine.identity.ID, l.engine.identity.Tier }
+func (e *engine) User() (id, tier string) { return e.user.ID, e.user.Tier }
 
 // Unwrap tells the middlewares that no other instance shares the limiter.
-func (l *limiter) Unwrap() algorithms.Limiter { return l.memory }
+func (e *engine) Unwrap() algorithms.Limiter { return e.memory }
 
-func init() { lent.To[*limiter]() }
+func init() { lent.To[*engine]() }
 
 // Allow implements algorithms.Limiter.
-func (l *limiter) Allow(ctx context.Context, checks []algorithms.Check) error {
-	if err := l.memory.Allow(ctx, checks); err != nil {
+func (e *engine) Allow(ctx context.Context, checks []algorithms.Check) error {
+	if err := e.memory.Allow(ctx, checks); err != nil {
 		return err
 	}
 	for i := range checks {
 		c := &checks[i]
-		if c.Op >= algorithms.Return || isBan(c.Policy) {
+		name, beside, _ := strings.Cut(c.Policy, "~") // a keyspace beside the policy's, as of bans
+		if c.Op >= algorithms.Return || beside != "" && beside != "candidate" {
 			continue
 		}
-		e := l.engine
-		e.asked = append(e.asked, asked{cost: c.Cost})
-		a := &e.asked[len(e.asked)-1]
-		d, pair := verdict(checks, i)
-		a.policy, a.key = l.history.record(e.now, c, d, e.policies)
-		if pair != "" {
-			l.history.series[l.history.keys[a.key].series].pair = pair
+		p := e.policies[name]
+		if p == nil { // of a Middleware that has wrapped no handler
+			p = &ratelimit.Policy{Name: strings.Clone(name)}
 		}
-		if p := a.policy; c.Decision.Receipt.Units() > 0 && (p.ChargeIf != nil || p.Cost != nil || c.Limit.Algorithm().Concurrent()) {
-			a.check, e.settles = *c, true
-			a.check.Key = l.history.keys[a.key].text // the bytes of the other are the request's
+		d, pair := verdict(checks, i)
+		a := asked{p, e.history.record(e.now, c, d), *c}
+		a.check.Key = e.history.keys[a.key].text // the bytes of the other are the request's
+		e.asked = append(e.asked, a)
+		if pair != "" {
+			e.history.series[e.history.keys[a.key].series].pair = pair
 		}
 	}
 	return nil
@@ -188,12 +166,6 @@ func verdict(checks []algorithms.Check, i int) (d *algorithms.Decision, pair str
 	return &c.Decision, ""
 }
 
-// isBan reports whether a keyspace beside a policy's counts bans.
-func isBan(policy string) bool {
-	_, beside, _ := strings.Cut(policy, "~")
-	return beside != "" && beside != "candidate"
-}
-
 // A settlement is due at an instant. A hold is renewed until its end, and returned then.
 type settlement struct {
 	end   int64 // µs; 0 for all others
@@ -203,7 +175,7 @@ type settlement struct {
 // settleUntil makes the settlements that are due at an instant.
 func (e *engine) settleUntil(instant int64) {
 	for e.pending.due(instant) {
-		next := e.pending.pop()
+		next := heap.Pop(&e.pending).(*place)
 		s := next.what.(*settlement)
 		e.now = max(e.now, next.at)
 		if next.at < s.end {
@@ -218,11 +190,7 @@ func (e *engine) settleUntil(instant int64) {
 
 func (e *engine) make(c algorithms.Check) {
 	checks := [1]algorithms.Check{c}
-	_ = e.limiter.memory.Allow(context.Background(), checks[:]) // the check was valid before
-}
-
-func (e *engine) plan(at, end int64, c algorithms.Check) {
-	e.pending.push(at, &settlement{end, c})
+	_ = e.memory.Allow(context.Background(), checks[:]) // the check was valid before
 }
 
 // settle plans the settlements of an admitted request.
@@ -234,6 +202,7 @@ func (e *engine) settle(l *entry) {
 		case a.check.Decision.Receipt.Units() == 0:
 		case a.check.Limit.Algorithm().Concurrent():
 			e.hold(a.check, l.Time, end)
+		case a.policy.ChargeIf == nil && a.policy.Cost == nil:
 		case l.Settled != nil:
 			for _, s := range l.Settled {
 				if s.Policy == a.check.Policy {
@@ -251,7 +220,7 @@ const renewals = 3
 
 func (e *engine) hold(c algorithms.Check, from, end int64) {
 	next := from + max(c.Limit.Window()/renewals, time.Second/renewals).Microseconds()
-	e.plan(min(next, end), end, c)
+	e.pending.add(min(next, end), &settlement{end, c})
 }
 
 // settleUnits charges units at an instant, or returns them if they are negative.
@@ -264,6 +233,6 @@ func (e *engine) settleUnits(c algorithms.Check, units, at int64) {
 	case at <= e.now:
 		e.make(c)
 	default:
-		e.plan(at, 0, c)
+		e.pending.add(at, &settlement{check: c})
 	}
 }

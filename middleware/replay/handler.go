@@ -136,7 +136,7 @@ func (e *engine) endpoint(h http.Handler) http.Handler {
 // unmet returns the policies that no request has met.
 func (e *engine) unmet() (names []string) {
 	for _, name := range slices.Sorted(maps.Keys(e.policies)) {
-		if e.limiter.history.policies[name] == nil {
+		if !slices.ContainsFunc(e.history.series, func(s *series) bool { return s.policy == name }) {
 			names = append(names, name)
 		}
 	}

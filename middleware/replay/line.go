@@ -1,5 +1,3 @@
-// One line of an access log.
-
 package replay
 
 import (
@@ -13,7 +11,7 @@ import (
 	"time"
 )
 
-// A entry is one request of an access log.
+// An entry is one request of an access log.
 type entry struct {
 	Time     int64  // µs since 1970: when the request was decided
 	Address  string // of the client

@@ -1,5 +1,3 @@
-// The options, and their flags.
-
 package replay
 
 import (

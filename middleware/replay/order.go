@@ -6,6 +6,8 @@
 
 package replay
 
+import "container/heap"
+
 const (
 	micros = 1_000_000 // in a second
 	within = 60        // seconds that a line may be out of order
@@ -15,53 +17,39 @@ const (
 
 // A queue is a heap, the earliest first. What has one instant keeps its order.
 type queue struct {
-	places []place
+	places []*place
 	added  int64
 }
 
 // A place is where a line or a settlement waits.
 type place struct {
 	at, number int64
-	what       any // a pointer, which takes no allocation
+	what       any
 }
 
-func (p *place) before(other *place) bool {
-	return p.at < other.at || p.at == other.at && p.number < other.number
+func (q *queue) add(at int64, what any) {
+	q.added++
+	heap.Push(q, &place{at, q.added, what})
 }
 
 // due reports whether the first is not later than an instant.
 func (q *queue) due(instant int64) bool { return len(q.places) > 0 && q.places[0].at <= instant }
 
-func (q *queue) push(at int64, what any) {
-	q.added++
-	q.places = append(q.places, place{at, q.added, what})
-	for i := len(q.places) - 1; i > 0; {
-		parent := (i - 1) / 2
-		if q.places[parent].before(&q.places[i]) {
-			break
-		}
-		q.places[parent], q.places[i] = q.places[i], q.places[parent]
-		i = parent
-	}
+func (q *queue) Len() int      { return len(q.places) }
+func (q *queue) Swap(i, j int) { q.places[i], q.places[j] = q.places[j], q.places[i] }
+func (q *queue) Push(p any)    { q.places = append(q.places, p.(*place)) }
+
+func (q *queue) Less(i, j int) bool {
+	a, b := q.places[i], q.places[j]
+	return a.at < b.at || a.at == b.at && a.number < b.number
 }
 
-// pop removes the first. There must be one.
-func (q *queue) pop() place {
+func (q *queue) Pop() any {
 	last := len(q.places) - 1
-	first := q.places[0]
-	q.places[0], q.places[last] = q.places[last], place{}
+	p := q.places[last]
+	q.places[last] = nil
 	q.places = q.places[:last]
-	for i, next := 0, 0; ; i = next {
-		for child := 2*i + 1; child <= 2*i+2 && child < last; child++ {
-			if q.places[child].before(&q.places[next]) {
-				next = child
-			}
-		}
-		if next == i {
-			return first
-		}
-		q.places[i], q.places[next] = q.places[next], q.places[i]
-	}
+	return p
 }
 
 // An order holds lines until no earlier one may come.
@@ -85,7 +73,7 @@ func (o *order) add(l *entry) {
 		o.late++
 		l.Time = o.floor
 	}
-	o.lines.push(l.Time, l)
+	o.lines.add(l.Time, l)
 	o.held += l.size()
 	o.floor = max(o.floor, (l.Time/micros-within)*micros)
 }
@@ -100,7 +88,7 @@ func (o *order) take() *entry {
 	if len(o.lines.places) == 0 {
 		return nil
 	}
-	l := o.lines.pop().what.(*entry)
+	l := heap.Pop(&o.lines).(*place).what.(*entry)
 	o.held -= l.size()
 	o.floor = max(o.floor, l.Time)
 	return l

@@ -255,7 +255,7 @@ func TestOutput(t *testing.T) {
 func TestHold(t *testing.T) {
 	t.Parallel()
 	e := newEngine(nil)
-	m := ratelimit.Must(ratelimit.New(e.limiter, nil, ratelimit.Policy{Name: "p", Key: keyfunc.Const("all"), Limit: algorithms.Concurrent(2, 3*time.Second)}))
+	m := ratelimit.Must(ratelimit.New(e, nil, ratelimit.Policy{Name: "p", Key: keyfunc.Const("all"), Limit: algorithms.Concurrent(2, 3*time.Second)}))
 	if err := e.serve(m.Handler(http.NotFoundHandler())); err != nil {
 		t.Fatal(err)
 	}

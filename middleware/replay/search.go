@@ -30,7 +30,6 @@ const (
 
 // A search looks for the smallest n in (lo, hi]. lo denies too many clients, and hi does not.
 type search struct {
-	series  *series
 	allowed int64 // denied clients
 	lo, hi  int64
 	parts   int64 // the search ends within 1 of so many parts of hi
@@ -139,7 +138,7 @@ func (h *history) ranked() [][]*key {
 }
 
 func bound(s *series, keys []*key, share float64) *search {
-	f := &search{series: s, allowed: int64(share*float64(len(keys)) + 1e-9), hi: 1} // 0.29*100 is less than 29
+	f := &search{allowed: int64(share*float64(len(keys)) + 1e-9), hi: 1} // 0.29*100 is less than 29
 	// All keys before the first one that exceeds what is allowed may be denied.
 	if int(f.allowed) < len(keys) {
 		f.hi = safeFor(s.limit, int64(keys[f.allowed].pair))
@@ -152,54 +151,51 @@ func bound(s *series, keys []*key, share float64) *search {
 // search ends all searches. A trial tells something to each search of its family.
 func (h *history) search(ctx context.Context, s *spool, all [][]*search) error {
 	for {
-		trials, tried := h.round(all)
+		trials := h.round(all)
 		if len(trials) == 0 {
 			return nil
 		}
 		if err := h.run(ctx, s, trials...); err != nil {
 			return err
 		}
-		for j, t := range trials {
-			for i, n := range tried[j] {
-				if n == 0 {
-					continue
-				}
+		for _, t := range trials {
+			for i, limit := range t.limits {
 				for _, f := range all[i] {
-					f.learn(int64(t.clients[i]), n)
+					if limit != (algorithms.Limit{}) {
+						f.learn(int64(t.clients[i]), limit.Requests())
+					}
 				}
 			}
 		}
 	}
 }
 
-// round returns the next trials, and the n of each series in each of them.
-func (h *history) round(all [][]*search) (trials []*trial, tried [][]int64) {
+// round returns the next trials.
+func (h *history) round(all [][]*search) (trials []*trial) {
 	for _, g := range [...]goal{clients, few, nobody} { // the first narrows the others
 		t := &trial{limits: make([]algorithms.Limit, len(h.series)), most: make([]int64, len(h.series))}
-		ns := make([]int64, len(h.series))
 		open := false
 		for i, of := range all {
-			for of != nil && !of[g].precise() {
-				f := of[g]
-				n := f.next()
-				if limit, ok := limitOf(f.series.limit, n); ok {
-					t.limits[i], ns[i], open = limit, n, true
-					for _, other := range of {
-						t.most[i] = max(t.most[i], other.allowed)
-					}
-					break
+			for of != nil && t.limits[i] == (algorithms.Limit{}) && !of[g].precise() {
+				n := of[g].next()
+				if limit, exact := limitOf(h.series[i].limit, n); exact {
+					t.limits[i], open = limit, true
+				} else {
+					of[g].lo = n // a rate that is too odd to be exact
 				}
-				f.lo = n // a rate that is too odd to be exact
+			}
+			for _, other := range of {
+				t.most[i] = max(t.most[i], other.allowed)
 			}
 		}
 		if open {
-			trials, tried = append(trials, t), append(tried, ns)
+			trials = append(trials, t)
 		}
 		if open && g == clients {
 			break
 		}
 	}
-	return trials, tried
+	return trials
 }
 
 // learn narrows the search by how many clients a limit of n has denied.

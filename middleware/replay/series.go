@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
-	ratelimit "github.com/penstock-go/penstock/middleware"
 )
 
 // A series is one limit of a policy: a policy has a series for each plan, and for each
@@ -70,59 +69,41 @@ type key struct {
 
 // A history has the series and the keys of the engine's decisions.
 type history struct {
-	policies map[string]*family // by their names
-	series   []*series
-	keys     []*key // by their IDs
-}
-
-// A family has the keys of one policy, and their series.
-type family struct {
-	policy *ratelimit.Policy // also of a candidate
-	ids    map[string]keyID
-	series map[seriesID]uint32
+	series  []*series
+	numbers map[seriesID]uint32
+	keys    []*key              // by their IDs
+	ids     map[[2]string]keyID // by the policy, or its candidate, and the text
 }
 
 type seriesID struct {
-	route string
-	limit algorithms.Limit
+	policy, route string
+	limit         algorithms.Limit
 }
 
-func newHistory() *history { return &history{policies: make(map[string]*family)} }
-
-// record counts an answered check with its verdict, and returns its policy, one of those by their names.
-func (h *history) record(now int64, c *algorithms.Check, d *algorithms.Decision, policies map[string]*ratelimit.Policy) (*ratelimit.Policy, keyID) {
-	s := h.policies[c.Policy]
-	if s == nil {
-		name, _, _ := strings.Cut(c.Policy, "~")
-		policy := policies[name]
-		if policy == nil { // of a Middleware that has wrapped no handler
-			policy = &ratelimit.Policy{Name: strings.Clone(name)}
-		}
-		s = &family{policy, make(map[string]keyID), make(map[seriesID]uint32)}
-		h.policies[strings.Clone(c.Policy)] = s
-	}
-	id, known := s.ids[c.Key]
+// record counts an answered check with its verdict.
+func (h *history) record(now int64, c *algorithms.Check, d *algorithms.Decision) keyID {
+	id, known := h.ids[[2]string{c.Policy, c.Key}]
 	if !known {
-		text := strings.Clone(c.Key)
+		k := &key{text: strings.Clone(c.Key), series: h.find(c), window: math.MinInt64, hi: math.MaxInt64}
 		id = keyID(len(h.keys))
-		h.keys = append(h.keys, &key{text: text, series: h.find(s, c), window: math.MinInt64, hi: math.MaxInt64})
-		s.ids[text] = id
+		h.keys = append(h.keys, k)
+		h.ids[[2]string{h.series[k.series].policy, k.text}] = id
 	}
 	k := h.keys[id]
 	h.series[k.series].count(k, now, d)
-	return s.policy, id
+	return id
 }
 
 // find returns the series of a new key.
-func (h *history) find(s *family, c *algorithms.Check) uint32 {
-	id := seriesID{routeOf(c.Key), c.Limit}
-	number, ok := s.series[id]
+func (h *history) find(c *algorithms.Check) uint32 {
+	id := seriesID{c.Policy, routeOf(c.Key), c.Limit}
+	number, ok := h.numbers[id]
 	if !ok {
 		number = uint32(len(h.series))
-		id.route = strings.Clone(id.route)
-		s.series[id] = number
+		id.policy, id.route = strings.Clone(id.policy), strings.Clone(id.route)
+		h.numbers[id] = number
 		h.series = append(h.series, &series{
-			policy: strings.Clone(c.Policy), route: id.route, limit: c.Limit, window: max(1, c.Limit.Window().Microseconds()),
+			policy: id.policy, route: id.route, limit: c.Limit, window: max(1, c.Limit.Window().Microseconds()),
 		})
 	}
 	h.series[number].keys++

@@ -1,7 +1,5 @@
 // Text formats other than Common Log Format: HAProxy, Envoy and Istio, the load balancers
 // of AWS, gin, the columns of W3C, and key=value pairs.
-//
-// A time without a zone is UTC.
 
 package replay
 
