@@ -24,6 +24,8 @@ const (
 
 	closeFor = 2 * time.Second // Close waits for a handler
 	maxLines = 1_000           // that wait for a slow handler; the next line says how many more were dropped
+
+	warnEvery = 10 * time.Second // of a Seldom
 )
 
 // A Writer writes lines to the handler of a logger. It is safe for concurrent use.
@@ -139,4 +141,45 @@ func (w *Writer) Close() {
 	case <-written:
 	case <-time.After(closeFor):
 	}
+}
+
+// A Seldom is a Writer for causes that may come with every request. It is safe for
+// concurrent use.
+type Seldom struct {
+	*Writer
+
+	mu   sync.Mutex
+	last map[[2]string]lastLine // by message and policy
+}
+
+type lastLine struct {
+	at      time.Time
+	skipped int
+}
+
+// Warn adds a warning: each message of a policy at most once in ten seconds, with the
+// number of lines that it left out. A message is a noun phrase; policy may be empty.
+func (s *Seldom) Warn(message, policy string, err error) {
+	now, line := time.Now(), [2]string{message, policy}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	last, seen := s.last[line]
+	if seen && now.Sub(last.at) < warnEvery {
+		last.skipped++
+		s.last[line] = last
+		return
+	}
+	if s.last == nil {
+		s.last = make(map[[2]string]lastLine)
+	}
+	s.last[line] = lastLine{at: now}
+	args := make([]any, 0, 6)
+	if policy != "" {
+		args = append(args, "policy", policy)
+	}
+	args = append(args, "error", err)
+	if last.skipped > 0 {
+		args = append(args, "suppressed", last.skipped)
+	}
+	s.Add(slog.LevelWarn, message, args...)
 }

@@ -74,10 +74,7 @@ var defaultStatuses = []int{http.StatusTooManyRequests, http.StatusServiceUnavai
 
 // completed returns a copy of o with its defaults, or every misconfiguration.
 func (o *Options) completed() (Options, error) {
-	c := Options{}
-	if o != nil {
-		c = *o
-	}
+	c := *cmp.Or(o, &Options{})
 	var errs []error
 	wrong := func(format string, args ...any) {
 		errs = append(errs, fmt.Errorf("ratelimit: client: "+format, args...))

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"math"
 	"net/http"
 	"time"
@@ -85,10 +86,7 @@ func (p *pace) gap() time.Duration {
 // behind returns the least wait of a request that has some others before it. Without a policy, the interval may shrink when
 // the window ends.
 func (p *pace) behind(place int, now time.Time) time.Duration {
-	interval, first := p.interval, p.delay(now)
-	if p.steady > 0 {
-		interval = p.steady
-	}
+	interval, first := cmp.Or(p.steady, p.interval), p.delay(now)
 	wait := first + time.Duration(place)*min(interval, p.most, (headers.Never-first)/time.Duration(max(place, 1)))
 	if p.steady == 0 {
 		wait = min(wait, max(p.ends.Sub(now), first))

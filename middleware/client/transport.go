@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,10 +33,7 @@ func NewTransport(base http.RoundTripper, o *Options) (*Transport, error) {
 	if err != nil {
 		return nil, err
 	}
-	if base == nil {
-		base = http.DefaultTransport
-	}
-	t := &Transport{base: base, o: c, lanes: lanes{byKey: map[string]*lane{}}}
+	t := &Transport{base: cmp.Or(base, http.DefaultTransport), o: c, lanes: lanes{byKey: map[string]*lane{}}}
 	t.log.Writer = logwriter.New(nil)
 	(&exchange{t: t, ctx: context.Background()}).observe(&Event{Kind: Registered})
 	return t, nil

@@ -24,8 +24,8 @@
 // Units of a sliding window may come back sooner, as a burst if they were taken as one. So there no denial returns later than
 // the full limit.
 //
-// Where several instances share the limiter, it keeps the line (fleet.go). An instance uses its own line only for what
-// the limiter cannot tell, for example while Redis is away.
+// Where several instances share the limiter, an instance uses its own line only for what the limiter cannot tell
+// (fleet.go), for example while Redis is away.
 
 package comeback
 

@@ -6,7 +6,7 @@
 //	Who waits                           First answer     Further answers              At most later
 //	one client, or its workers          the honest wait  the next free instant        30 s (line of a client, client.go)
 //	many clients of one limit           a slot           the same slot until it ends  8 min (line of slots, slots.go)
-//	clients of an aligned window        jitter           the same jitter              30 s (jitter.go)
+//	clients of an aligned window        jitter           the same jitter              30 s (Jitter)
 //	one client of a hidden policy       the honest wait  the honest wait              0
 //	clients of a Concurrent limit       the honest wait  the honest wait              0
 //	a request that no wait helps        Never            Never                        0
@@ -26,7 +26,10 @@ package comeback
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/binary"
 	"hash/maphash"
+	"math"
 	"math/bits"
 	"sync/atomic"
 	"time"
@@ -119,4 +122,88 @@ func (i *instances) of(l algorithms.Limiter, now int64) int64 {
 	}
 	i.n.Store(n)
 	return n
+}
+
+// A place is what a line needs to know of a denial. Instants are µs since the table was made.
+type place struct {
+	line        uint64 // the hash of the policy and its key
+	now, honest int64  // the limit can admit the request at honest
+	cost        int64  // at least 1
+	limit       algorithms.Limit
+	instances   int64 // that share the limit
+	later       int64 // of a client: at most this much later than honest
+}
+
+// A line ends at + rest/requests µs.
+type line struct{ at, rest, requests int64 }
+
+// under returns the line of a limit that may have changed.
+func (l line) under(limit algorithms.Limit) line {
+	if requests := limit.Requests(); l.requests != requests {
+		return line{at: l.ceil(), requests: requests}
+	}
+	return l
+}
+
+// plus returns the line after units more, or one that ends too late for everyone.
+func (l line) plus(limit algorithms.Limit, units int64) line {
+	hi, lo := bits.Mul64(uint64(units), uint64(limit.Window().Microseconds()))
+	lo, carry := bits.Add64(lo, uint64(l.rest), 0)
+	if hi += carry; hi >= uint64(l.requests) {
+		return line{at: math.MaxInt64, requests: l.requests}
+	}
+	whole, rest := bits.Div64(hi, lo, uint64(l.requests))
+	if whole > uint64(math.MaxInt64-l.at) {
+		return line{at: math.MaxInt64, requests: l.requests}
+	}
+	return line{at: l.at + int64(whole), rest: int64(rest), requests: l.requests}
+}
+
+func (l line) ceil() int64 {
+	if l.rest > 0 {
+		return l.at + 1
+	}
+	return l.at
+}
+
+// Jitter returns an addition to a client's wait, from 0 to less than spread, so
+// that clients do not return together at the end of a window.
+//
+// The result depends on the arguments alone, so all instances and tries agree.
+// client is the client's key. slot changes with the window, e.g. its end in
+// Unix seconds.
+func Jitter(spread time.Duration, policy, client string, slot int64) time.Duration {
+	if spread <= 0 {
+		return 0
+	}
+	// Other versions must compute the same hash, so it never changes. The
+	// length distinguishes ("a", "bc") from ("ab", "c").
+	var array [256]byte
+	text := binary.BigEndian.AppendUint64(array[:0], uint64(len(policy)))
+	text = append(text, policy...)
+	text = binary.BigEndian.AppendUint64(text, uint64(slot))
+	text = append(text, client...)
+	sum := sha256.Sum256(text)
+
+	// The high half of the product is spread · hash / 2^64, exactly.
+	part, _ := bits.Mul64(uint64(spread), binary.BigEndian.Uint64(sum[:]))
+	return time.Duration(part)
+}
+
+// jittered returns the wait with jitter: up to a tenth of the window, from 1 to 30 s. All instances and all tries get
+// the same jitter.
+func (d *Denial) jittered(now time.Time) time.Duration {
+	limit := d.Limit
+	spread := min(max(limit.Window()/10, time.Second), 30*time.Second)
+	slot := now.UnixNano() / int64(spread)
+	if limit.Algorithm().Aligned() {
+		// The end of the window, rounded because clocks differ a little. w divides all window ends, counted from the
+		// epoch. Calendar periods end at whole minutes, because today's time zones differ from UTC by whole minutes.
+		w := limit.Window().Microseconds()
+		if limit.Algorithm().Calendar() {
+			w = time.Minute.Microseconds()
+		}
+		slot = (now.UnixMicro() + d.Wait.Microseconds() + w/2) / w
+	}
+	return d.Wait + Jitter(spread, d.Policy, d.Client, slot)
 }

@@ -31,10 +31,14 @@ func New() *Requests {
 // the context's error or [ErrClosed]. Wait waits until abandon has returned, unless Hold
 // was called after Release.
 func (r *Requests) Hold(ctx context.Context, d time.Duration, abandon func(why error)) {
-	if !r.enter() {
+	r.mu.Lock()
+	if r.released.Err() != nil {
+		r.mu.Unlock()
 		abandon(ErrClosed)
 		return
 	}
+	r.held.Add(1)
+	r.mu.Unlock()
 	defer r.held.Done()
 	turn := time.NewTimer(d)
 	defer turn.Stop()
@@ -45,17 +49,6 @@ func (r *Requests) Hold(ctx context.Context, d time.Duration, abandon func(why e
 	case <-r.released.Done():
 		abandon(ErrClosed)
 	}
-}
-
-// enter reports whether a request may be held, and makes Wait wait for it.
-func (r *Requests) enter() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.released.Err() != nil {
-		return false
-	}
-	r.held.Add(1)
-	return true
 }
 
 // Release ends the waiting of all requests, also of later ones. It does not wait. It may be

@@ -1,11 +1,20 @@
-// The reservations of a request: the units that its policies have reserved. settle_at_end.go says what becomes of them.
-
+// Package settle settles the units that requests have reserved, after the decision:
+//
+//	Reservations    the units that a request has reserved; settle_at_end.go says what becomes of them
+//	Settler         makes settlements off the path of requests
+//	Holds           how long requests held the units of a concurrent limit
+//
+// Package ratelimit opens the Reservations of an admitted request, and serves the
+// request with them.
 package settle
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"net/http"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -89,8 +98,10 @@ var timeoutHandler = reflect.TypeOf(http.TimeoutHandler(nil, 0, ""))
 // after a panic.
 func (r *Reservations) Serve(next http.Handler, w http.ResponseWriter, req *http.Request) {
 	var s *statusWriter
-	if r.watchesStatus() {
-		w, s = watchStatus(w)
+	for i := range r.all {
+		if s == nil && r.all[i].policy.ChargeIf != nil {
+			w, s = watchStatus(w)
+		}
 	}
 	r.timed = reflect.TypeOf(next) == timeoutHandler
 	r.keepHolding()
@@ -98,15 +109,6 @@ func (r *Reservations) Serve(next http.Handler, w http.ResponseWriter, req *http
 	defer func() { r.end(endingOf(s, req, panics)) }()
 	next.ServeHTTP(w, req)
 	panics = false
-}
-
-func (r *Reservations) watchesStatus() bool {
-	for i := range r.all {
-		if r.all[i].policy.ChargeIf != nil {
-			return true
-		}
-	}
-	return false
 }
 
 // force charges the units of the total that are not charged yet, and reports whether they will be charged.
@@ -138,4 +140,78 @@ func (r *Reservations) inForce(one *reservation, op algorithms.Op) algorithms.Li
 		return l
 	}
 	return one.check.Limit
+}
+
+// ErrNotSettled is ratelimit.ErrNotSettled.
+var ErrNotSettled = errors.New("ratelimit: not settled")
+
+var (
+	errEnded        = errors.New("the handler has returned")
+	errCannotSettle = errors.New("its algorithm can neither return nor force units")
+	errBusy         = errors.New("too many settlements are waiting")
+)
+
+// Total is ratelimit.Settle.
+func Total(ctx context.Context, total int64, policies ...string) error {
+	if total < 0 {
+		return fmt.Errorf("%w: the total %d is negative", ErrNotSettled, total)
+	}
+	var errs []error
+	found := make([]string, 0, 4)
+	for r, ok := ctx.Value(contextKey{}).(*Reservations); ok; r, ok = r.Context.Value(contextKey{}).(*Reservations) {
+		var err error
+		if found, err = r.settle(total, policies, found); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	for _, name := range policies {
+		if !slices.Contains(found, name) {
+			errs = append(errs, fmt.Errorf("%w: policy %q has no reservation for this request", ErrNotSettled, name))
+		}
+	}
+	if len(policies) == 0 && len(found) == 0 {
+		errs = append(errs, fmt.Errorf("%w: no policy with a Cost has a reservation for this request", ErrNotSettled))
+	}
+	return errors.Join(errs...)
+}
+
+// settle settles the named policies, or all that have a Cost. It appends the
+// names of the policies that it has found. If several Middlewares have a policy
+// of one name, the innermost policy settles.
+func (r *Reservations) settle(total int64, policies, found []string) ([]string, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var errs []error
+	for i, outer := 0, len(found); i < len(r.all); i++ {
+		one := &r.all[i]
+		name := one.policy.Name
+		if !one.policy.Priced || len(policies) > 0 && !slices.Contains(policies, name) || slices.Contains(found[:outer], name) {
+			continue
+		}
+		if !slices.Contains(found, name) {
+			found = append(found, name)
+		}
+		err := r.settleOne(one, total)
+		if one.check.Op == algorithms.TrialInstead && errors.Is(err, errCannotSettle) {
+			continue // the policy's own limit settles; a candidate changes nothing
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%w: policy %q: %w", ErrNotSettled, name, err))
+		}
+	}
+	return found, errors.Join(errs...)
+}
+
+func (r *Reservations) settleOne(one *reservation, total int64) error {
+	switch {
+	case r.ended:
+		return errEnded
+	case one.concurrent() || one.check.Limit.Algorithm() == leakyBucket:
+		return errCannotSettle
+	}
+	one.total = max(one.total, total)
+	if one.policy.ChargeIf == nil && !r.force(one) {
+		return errBusy
+	}
+	return nil
 }

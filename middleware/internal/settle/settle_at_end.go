@@ -100,11 +100,13 @@ func (r *Reservations) settleAtEnd(one *reservation, e ending) {
 		}
 		return
 	}
-	counts := r.counts(one.policy, e)
-	if counts {
+	rest := one.check.Cost // units that the request did not need
+	if r.counts(one.policy, e) {
 		r.force(one)
+		if rest -= one.total; one.total < 0 {
+			rest = 0
+		}
 	}
-	rest := one.rest(counts)
 	if rest > 0 && one.check.Decision.Receipt.Units() > 0 {
 		r.later(one, algorithms.Return, rest)
 	}
@@ -124,16 +126,4 @@ func (r *Reservations) counts(p *Policy, e ending) (counts bool) {
 	}()
 	p.Ended(e.Ending)
 	return p.ChargeIf(e.status)
-}
-
-// rest returns how many of the reserved units the request did not need.
-func (one *reservation) rest(counts bool) int64 {
-	switch {
-	case !counts:
-		return one.check.Cost
-	case one.total >= 0:
-		return max(0, one.check.Cost-one.total)
-	default:
-		return 0
-	}
 }

@@ -60,13 +60,17 @@ type settlement struct {
 	since  time.Time
 }
 
-// Settle makes settlements of a policy, as Soon does.
-func (s *Settler) Settle(policy string, checks ...algorithms.Check) bool {
+// Settle makes a settlement of a policy, as Soon does.
+func (s *Settler) Settle(policy string, c algorithms.Check) bool {
+	checks := [1]algorithms.Check{c}
 	return s.Soon(policy, false, func(ctx context.Context) error {
-		if err := s.Limiter.Allow(ctx, checks); err != nil {
+		if err := s.Limiter.Allow(ctx, checks[:]); err != nil {
 			return err
 		}
-		return madeAll(checks)
+		if checks[0].Decision.Source == algorithms.Undecided {
+			return errNotMade
+		}
+		return nil
 	})
 }
 
@@ -107,11 +111,7 @@ func (s *Settler) add(work settlement) bool {
 }
 
 func (s *Settler) run() {
-	for {
-		work, ok := s.next()
-		if !ok {
-			return
-		}
+	for work, more := s.next(); more; work, more = s.next() {
 		ctx, cancel := context.WithTimeout(context.Background(), Timeout)
 		err := work.do(ctx)
 		cancel()
@@ -119,18 +119,8 @@ func (s *Settler) run() {
 	}
 }
 
-// errNotMade says that the limiter keeps settlements for later, or has let them fail open.
+// errNotMade says that no store has answered: the limiter keeps settlements for later, or has let them fail open.
 var errNotMade = errors.New("not made yet")
-
-// madeAll returns errNotMade if no store has answered one of the settlements.
-func madeAll(checks []algorithms.Check) error {
-	for i := range checks {
-		if checks[i].Decision.Source == algorithms.Undecided {
-			return errNotMade
-		}
-	}
-	return nil
-}
 
 func (s *Settler) report(work settlement, err error) {
 	if (work.policy != "" || err != nil) && err != errNotMade {

@@ -28,58 +28,53 @@ func watchStatus(w http.ResponseWriter) (http.ResponseWriter, *statusWriter) {
 	_, reads := w.(io.ReaderFrom)
 	p, pushes := w.(http.Pusher)
 	f, h, r := statusFlusher{s}, statusHijacker{s}, statusReader{s}
-	type (
-		flusher  = http.Flusher // for short
-		hijacker = http.Hijacker
-		pusher   = http.Pusher
-	)
 	switch {
 	case flushes && hijacks && pushes:
 		return struct {
 			*statusWriter
-			flusher
-			hijacker
-			pusher
+			http.Flusher
+			http.Hijacker
+			http.Pusher
 		}{s, f, h, p}, s
 	case flushes && hijacks && reads: // HTTP/1.1
 		return struct {
 			*statusWriter
-			flusher
-			hijacker
+			http.Flusher
+			http.Hijacker
 			io.ReaderFrom
 		}{s, f, h, r}, s
 	case flushes && hijacks:
 		return struct {
 			*statusWriter
-			flusher
-			hijacker
+			http.Flusher
+			http.Hijacker
 		}{s, f, h}, s
 	case flushes && pushes: // HTTP/2
 		return struct {
 			*statusWriter
-			flusher
-			pusher
+			http.Flusher
+			http.Pusher
 		}{s, f, p}, s
 	case hijacks && pushes:
 		return struct {
 			*statusWriter
-			hijacker
-			pusher
+			http.Hijacker
+			http.Pusher
 		}{s, h, p}, s
 	case flushes:
 		return struct {
 			*statusWriter
-			flusher
+			http.Flusher
 		}{s, f}, s
 	case hijacks:
 		return struct {
 			*statusWriter
-			hijacker
+			http.Hijacker
 		}{s, h}, s
 	case pushes: // http.TimeoutHandler
 		return struct {
 			*statusWriter
-			pusher
+			http.Pusher
 		}{s, p}, s
 	default:
 		return s, s
