@@ -94,7 +94,9 @@ func (e *engine) prepare(l *entry) {
 	r := &e.request
 	r.URL, r.Method, r.RequestURI, r.Pattern = l.url, l.Method, l.Path, ""
 	r.RemoteAddr = net.JoinHostPort(l.Address, "1")
-	r.Header = make(http.Header)
+	if r.Header == nil || len(r.Header) > 0 {
+		r.Header = make(http.Header)
+	}
 	clear(e.reply)
 	e.user = keyfunc.Identity{ID: l.User, Tier: e.tiers[l.User]}
 }

@@ -45,7 +45,7 @@ var fields = named(map[string]field{
 	"request_time time-taken":  number(time.Second),
 	"responsetime":             number(time.Millisecond),
 	"Duration":                 number(time.Nanosecond), // Traefik's
-	"cost":                     func(_ *parser, l *entry, v string) error { return l.setCost(v) },
+	"cost":                     (*parser).setCost,
 	"settled":                  func(_ *parser, l *entry, v string) error { return json.Unmarshal([]byte(v), &l.Settled) },
 	"log message":              func(_ *parser, l *entry, v string) error { l.inner = v; return nil },
 })
@@ -126,12 +126,10 @@ func (p *parser) setTime(l *entry, value string) error {
 	return nil
 }
 
-func (l *entry) setCost(value string) error {
-	n, err := strconv.ParseInt(value, 10, 64)
-	if err != nil || n < 0 {
+func (p *parser) setCost(l *entry, value string) (err error) {
+	if l.Cost, err = strconv.ParseInt(value, 10, 64); err != nil || l.Cost < 0 {
 		return fmt.Errorf("the cost %q is not a count", value)
 	}
-	l.Cost = n
 	return nil
 }
 

@@ -103,14 +103,22 @@ func safeFor(l algorithms.Limit, units int64) int64 {
 	return max(1, int64(min(math.Ceil(float64(units)*float64(l.Requests())/float64(l.Burst())), beyondAll)))
 }
 
-// begin bounds the search for each series and each goal.
+// begin bounds the search for each series and each goal. It ranks the keys of a series, the largest demand at once
+// first.
 func (h *history) begin(share [goals]float64) [][]*search {
-	ranked := h.ranked()
+	ranked := make([][]*key, len(h.series))
+	for _, k := range h.keys {
+		ranked[k.series] = append(ranked[k.series], k)
+		if s := h.series[k.series]; s.top == nil || k.requests > s.top.requests {
+			s.top = k
+		}
+	}
 	all := make([][]*search, len(h.series))
 	for i, s := range h.series {
-		if !s.searchable() || s.requests == 0 {
+		if !s.searchable() {
 			continue
 		}
+		slices.SortFunc(ranked[i], func(x, y *key) int { return cmp.Compare(y.pair, x.pair) })
 		for g := range goals {
 			f := bound(s, ranked[i], share[g])
 			if f.parts = 20; g == clients {
@@ -120,21 +128,6 @@ func (h *history) begin(share [goals]float64) [][]*search {
 		}
 	}
 	return all
-}
-
-// ranked returns the keys of each series, the largest demand at once first.
-func (h *history) ranked() [][]*key {
-	ranked := make([][]*key, len(h.series))
-	for _, k := range h.keys {
-		ranked[k.series] = append(ranked[k.series], k)
-		if s := h.series[k.series]; s.top == nil || k.requests > s.top.requests {
-			s.top = k
-		}
-	}
-	for _, keys := range ranked {
-		slices.SortFunc(keys, func(x, y *key) int { return cmp.Compare(y.pair, x.pair) })
-	}
-	return ranked
 }
 
 func bound(s *series, keys []*key, share float64) *search {

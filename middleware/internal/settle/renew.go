@@ -63,10 +63,21 @@ func (r *Reservations) keepHolding() {
 // during a renewal, the last renewal returns the holds: a renewal after the
 // return would hold the unit again.
 func (r *Reservations) renew(ctx context.Context) error {
-	checks := r.beginRenewal()
-	if checks == nil {
+	r.mu.Lock()
+	if r.ended {
+		r.mu.Unlock()
 		return nil
 	}
+	r.renewing++
+	var checks []algorithms.Check
+	for i := range r.all {
+		if one := &r.all[i]; one.concurrent() {
+			c := one.check
+			c.Op, c.Limit = algorithms.Renew, r.inForce(one, algorithms.Renew)
+			checks = append(checks, c)
+		}
+	}
+	r.mu.Unlock()
 	err := r.settler.Limiter.Allow(ctx, checks)
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -75,23 +86,6 @@ func (r *Reservations) renew(ctx context.Context) error {
 		r.returnHolds()
 	}
 	return err
-}
-
-func (r *Reservations) beginRenewal() (checks []algorithms.Check) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.ended {
-		return nil
-	}
-	r.renewing++
-	for i := range r.all {
-		if one := &r.all[i]; one.concurrent() {
-			c := one.check
-			c.Op, c.Limit = algorithms.Renew, r.inForce(one, algorithms.Renew)
-			checks = append(checks, c)
-		}
-	}
-	return checks
 }
 
 func (r *Reservations) returnHolds() {
