@@ -251,6 +251,22 @@ func TestOutput(t *testing.T) {
 	}
 }
 
+// TestSettledUnits: what a log says was settled moves the units of policies with a Cost, and of no other.
+func TestSettledUnits(t *testing.T) {
+	t.Parallel()
+	line := `{"time":"2026-01-01T00:00:00Z","address":"192.0.2.1","method":"GET","path":"/a","status":200,` +
+		`"settled":[{"at":"2026-01-01T00:00:00Z","policy":"p","units":-1}]}` + "\n"
+	for _, tt := range []struct {
+		cost   func(*http.Request) int64
+		denied int64
+	}{{nil, 2}, {func(*http.Request) int64 { return 1 }, 0}} {
+		r := reportOf(t, one("/a", ratelimit.Policy{Limit: parsed(t, "2/1h"), Cost: tt.cost}), strings.Repeat(line, 4), Options{})
+		if got := r.Policies[0].Results[0]; got.Requests != 4 || got.Denied != tt.denied {
+			t.Errorf("with a Cost %v: got %d of %d requests denied, want %d of 4", tt.cost != nil, got.Denied, got.Requests, tt.denied)
+		}
+	}
+}
+
 // TestHold: a concurrent limit counts requests while they run.
 func TestHold(t *testing.T) {
 	t.Parallel()

@@ -156,6 +156,20 @@ func TestOpenNamesEveryFile(t *testing.T) {
 	}
 }
 
+// TestOneInstantKeepsItsOrder: lines of one instant go on as the file has them.
+func TestOneInstantKeepsItsOrder(t *testing.T) {
+	t.Parallel()
+	var text strings.Builder
+	var want []string
+	for i := range 100 {
+		want = append(want, fmt.Sprintf("/%d", i))
+		text.WriteString(commonLine(1, want[i]))
+	}
+	if _, got := read(t, text.String(), "-"); !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 // TestSpoolHasNoName: a replay that is killed leaves no file.
 func TestSpoolHasNoName(t *testing.T) {
 	t.Parallel()
