@@ -23,16 +23,10 @@ const (
 	maxRoutes = 100   // of one lane, with a line of their own
 )
 
-// lanes are the lanes of the origins and partitions that requests use.
-type lanes struct {
-	mu    sync.Mutex
-	byKey map[string]*lane
-}
-
 // A lane has the lines of one origin and partition: one for all routes, and one for each route whose limit is its own.
 type lane struct {
 	key   string // also the limiter's
-	users int    // guarded by lanes.mu
+	users int    // guarded by Transport.mu
 
 	units atomic.Uint64 // of Options.Limiter that have come back
 
@@ -52,16 +46,16 @@ func (t *Transport) use(req *http.Request) *lane {
 			key += "|" + base64.RawURLEncoding.EncodeToString(sum[:16])
 		}
 	}
-	t.lanes.mu.Lock()
-	defer t.lanes.mu.Unlock()
-	l, ok := t.lanes.byKey[key]
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	l, ok := t.lanes[key]
 	if !ok {
 		l = &lane{key: key, all: line{pace: newPace(t.o.MaxWait, t.o.Pace)}, routes: map[string]*line{}}
-		if len(t.lanes.byKey) >= maxLanes {
-			maps.DeleteFunc(t.lanes.byKey, func(_ string, l *lane) bool { return l.idle() })
+		if len(t.lanes) >= maxLanes {
+			maps.DeleteFunc(t.lanes, func(_ string, l *lane) bool { return l.idle() })
 		}
-		if len(t.lanes.byKey) < maxLanes { // otherwise its requests wait alone
-			t.lanes.byKey[key] = l
+		if len(t.lanes) < maxLanes { // otherwise its requests wait alone
+			t.lanes[key] = l
 		}
 	}
 	l.users++
@@ -69,15 +63,15 @@ func (t *Transport) use(req *http.Request) *lane {
 }
 
 // put ends a use of a lane.
-func (ls *lanes) put(l *lane) {
-	ls.mu.Lock()
-	defer ls.mu.Unlock()
+func (t *Transport) put(l *lane) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	l.users--
 	l.idle()
 }
 
 // idle reports whether nothing uses a lane, and nothing in it is held. Routes that are not held join the others. It
-// requires lanes.mu.
+// requires Transport.mu.
 func (l *lane) idle() bool {
 	if l.users > 0 {
 		return false

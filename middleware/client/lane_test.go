@@ -25,10 +25,10 @@ func TestLanesAreBounded(t *testing.T) {
 	held := use("held")
 	blocked := use("blocked")
 	blocked.all.until = time.Now().Add(time.Minute)
-	transport.lanes.put(blocked)
+	transport.put(blocked)
 	for i := range 3 * maxLanes {
-		transport.lanes.put(use(fmt.Sprint(i)))
-		if n := len(transport.lanes.byKey); n > maxLanes {
+		transport.put(use(fmt.Sprint(i)))
+		if n := len(transport.lanes); n > maxLanes {
 			t.Fatalf("got %d lanes, want at most %d", n, maxLanes)
 		}
 	}
@@ -39,11 +39,11 @@ func TestLanesAreBounded(t *testing.T) {
 	for i := range 2 * maxLanes { // all in use
 		users = append(users, use(fmt.Sprint("user", i)))
 	}
-	if n := len(transport.lanes.byKey); n > maxLanes {
+	if n := len(transport.lanes); n > maxLanes {
 		t.Errorf("got %d lanes, want at most %d", n, maxLanes)
 	}
 	for _, l := range users {
-		transport.lanes.put(l)
+		transport.put(l)
 		if l.users != 0 {
 			t.Fatalf("got %d users after the last left", l.users)
 		}
@@ -53,7 +53,7 @@ func TestLanesAreBounded(t *testing.T) {
 // TestRoutesAreBounded: at most maxRoutes have a line of their own, and they join the others when no request uses the lane
 // and their waits are over.
 func TestRoutesAreBounded(t *testing.T) {
-	ls, now := lanes{byKey: map[string]*lane{}}, time.Now()
+	now := time.Now()
 	l := &lane{users: 1, all: line{pace: newPace(time.Minute, false)}, routes: map[string]*line{}}
 	for i := range 2 * maxRoutes {
 		denied, other := &waiter{route: fmt.Sprint("denied ", i)}, &waiter{route: "other"}
@@ -66,7 +66,7 @@ func TestRoutesAreBounded(t *testing.T) {
 	for _, own := range l.routes {
 		own.until = now
 	}
-	if ls.put(l); len(l.routes) != 0 {
+	if new(Transport).put(l); len(l.routes) != 0 {
 		t.Errorf("got %d lines of an idle lane, want none", len(l.routes))
 	}
 }

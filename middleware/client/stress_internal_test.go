@@ -130,7 +130,7 @@ func TestWhateverHappens(t *testing.T) {
 			if open := server.bodies.Load(); open != 0 {
 				t.Errorf("seed %d: %d bodies are open", seed, open)
 			}
-			for key, l := range transport.lanes.byKey {
+			for key, l := range transport.lanes {
 				if l.users != 0 || len(l.all.queue) != 0 {
 					t.Errorf("seed %d: %s has %d users, and %d requests in its queue", seed, key, l.users, len(l.all.queue))
 				}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/penstock-go/penstock/headers"
@@ -20,10 +21,12 @@ var ErrWait = errors.New("the wait exceeds the request's budget")
 // A Transport is an [http.RoundTripper] that waits as servers ask. The zero value does not work. It is safe for
 // concurrent use, and needs no Close.
 type Transport struct {
-	base  http.RoundTripper
-	o     Options
-	lanes lanes
-	log   logwriter.Seldom
+	base http.RoundTripper
+	o    Options
+	log  logwriter.Seldom
+
+	mu    sync.Mutex
+	lanes map[string]*lane // of the origins and partitions that requests use, by their keys
 }
 
 // NewTransport returns a Transport that sends requests through base; nil means [http.DefaultTransport]. The error joins
@@ -33,7 +36,7 @@ func NewTransport(base http.RoundTripper, o *Options) (*Transport, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &Transport{base: cmp.Or(base, http.DefaultTransport), o: c, lanes: lanes{byKey: map[string]*lane{}}}
+	t := &Transport{base: cmp.Or(base, http.DefaultTransport), o: c, lanes: map[string]*lane{}}
 	t.log.Writer = logwriter.New(nil)
 	(&exchange{t: t, ctx: context.Background()}).observe(&Event{Kind: Registered})
 	return t, nil
@@ -64,7 +67,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	x := &exchange{t: t, ctx: req.Context(), req: req, next: req, lane: t.use(req)}
 	x.waiter = waiter{route: routeOf(req), wake: make(chan struct{}, 1)}
-	defer t.lanes.put(x.lane)
+	defer t.put(x.lane)
 	defer func() { x.lane.leave(&x.waiter, false) }() // if it has not left
 	for {
 		resp, err := x.send()
