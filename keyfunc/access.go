@@ -32,7 +32,7 @@ func (k Key) OriginOf(q *Request) keyaccess.Address {
 	at := keyaccess.Address{Origin: f.origin, Client: f.client}
 	if f.origin == keyaccess.Forwarded {
 		at.Left, _ = f.rest.next()
-		if a, ok := f.rest.parse(at.Left); ok { // without the port, which changes with each connection
+		if a := f.rest.parse(at.Left); a.IsValid() { // without the port, which changes with each connection
 			at.Left = a.String()
 		}
 	}

@@ -20,8 +20,7 @@ const maxBody = 64 << 10
 // spelling. Clients choose it, so put a policy by address beside it.
 //
 // JSONField reads up to 64 KiB, whatever the Content-Type, and restores the body. It finds the field in any case. A
-// body without a value is [ErrMissing] and [ErrMalformed]. A longer body, one that is no JSON object, and a field
-// that comes twice are ErrMalformed.
+// longer body, one that is no JSON object, and a field that comes twice are [ErrMalformed].
 func JSONField(kind, field string) Key {
 	return bodyKey("JSONField", kind, field, func(_ *http.Request, body []byte) (string, error) { return jsonField(body, field) })
 }
@@ -64,7 +63,6 @@ func bodyKey(name, kind, field string, find func(r *http.Request, body []byte) (
 	return k
 }
 
-// peekBody reads the body, and puts it back.
 func peekBody(r *http.Request) ([]byte, error) {
 	if r.Body == nil || r.Body == http.NoBody {
 		return nil, nil
@@ -95,7 +93,6 @@ var errNoObject = malformed("the body is no JSON object")
 // jsonField returns the value of a field of an object; "" if it has none.
 func jsonField(body []byte, field string) (value string, err error) {
 	d := json.NewDecoder(bytes.NewReader(body))
-	d.UseNumber()
 	if begin, err := d.Token(); errors.Is(err, io.EOF) {
 		return "", nil
 	} else if begin != json.Delim('{') {
@@ -117,25 +114,17 @@ func jsonField(body []byte, field string) (value string, err error) {
 		if found {
 			return "", malformed("the field comes twice")
 		}
-		if value, found = scalar(raw); !found {
+		switch found = true; {
+		case raw[0] == '"':
+			_ = json.Unmarshal(raw, &value) // Decode has found a valid string
+		case strings.IndexByte("-"+digits, raw[0]) >= 0:
+			value = string(raw)
+		default:
 			return "", malformed("the field is neither a string nor a number")
 		}
-		found = true
 	}
 	if _, err := d.Token(); err != nil {
 		return "", errNoObject
 	}
 	return value, nil
-}
-
-// scalar returns a string or a number as text.
-func scalar(raw json.RawMessage) (text string, ok bool) {
-	if json.Unmarshal(raw, &text) == nil && raw[0] == '"' {
-		return text, true
-	}
-	var number json.Number
-	if json.Unmarshal(raw, &number) == nil && raw[0] != 'n' {
-		return number.String(), true
-	}
-	return "", false
 }

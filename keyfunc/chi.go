@@ -2,6 +2,7 @@ package keyfunc
 
 import (
 	"bytes"
+	"cmp"
 	"net/http"
 	"slices"
 	"strings"
@@ -10,17 +11,13 @@ import (
 	"github.com/go-chi/chi/v5"
 )
 
-// appendChiRoute appends the route of a request that chi serves.
 func appendChiRoute(dst []byte, rctx *chi.Context, r *http.Request) []byte {
 	routed := rctx.RoutePattern() // "" before the root router has routed
 	if routed != "" && isInnerPattern(r.Pattern, routed) {
 		dst = append(appendEscaped(dst, routed), "%20"...)
 		return appendEscaped(dst, r.Pattern)
 	}
-	method := rctx.RouteMethod // which GetHead or a method override may have set
-	if method == "" {
-		method = r.Method
-	}
+	method := cmp.Or(rctx.RouteMethod, r.Method) // GetHead or a method override may have set the first
 	template := chiTemplate(rctx, r, method, routed)
 	if template == "" {
 		return append(dst, unmatched...)
@@ -49,7 +46,12 @@ func chiTemplate(rctx *chi.Context, r *http.Request, method, routed string) stri
 	if !ok {
 		return routed
 	}
-	template := s.find(rctx.Routes, method, path)
+	template := rctx.Routes.Find(s.rctx, method, path)
+	// middleware.GetHead serves a HEAD without a route of its own as GET, even if it
+	// comes after this middleware.
+	if template == "" && method == http.MethodHead {
+		template = rctx.Routes.Find(s.rctx, http.MethodGet, path)
+	}
 	if len(template) > 1 {
 		template = strings.TrimRight(template, "/")
 	}
@@ -71,27 +73,13 @@ func (s *lookup) release() {
 	lookups.Put(s)
 }
 
-// find asks the root router for the template of path. It looks a HEAD without a
-// route of its own up as GET, as middleware.GetHead serves it, even if GetHead
-// comes after this middleware.
-func (s *lookup) find(root chi.Routes, method, path string) string {
-	template := root.Find(s.rctx, method, path)
-	if template == "" && method == http.MethodHead {
-		template = root.Find(s.rctx, http.MethodGet, path)
-	}
-	return template
-}
-
 // path returns the path that the root router has routed, or will route. It may
 // differ from the URL's path: StripSlashes and CleanPath leave the URL as it
 // is, and StripPrefix changes it on the way. In a sub-router RoutePath is only
 // the rest. There path builds the whole again, from the patterns so far, the
 // values of their parameters and the rest.
 func (s *lookup) path(rctx *chi.Context, r *http.Request) (path string, ok bool) {
-	requested := r.URL.RawPath
-	if requested == "" {
-		requested = r.URL.Path
-	}
+	requested := cmp.Or(r.URL.RawPath, r.URL.Path, "/")
 	switch {
 	case len(rctx.RoutePatterns) > 0:
 		if s.buf, ok = appendRouted(s.buf[:0], rctx); !ok {
@@ -103,8 +91,6 @@ func (s *lookup) path(rctx *chi.Context, r *http.Request) (path string, ok bool)
 		return string(s.buf), true
 	case rctx.RoutePath != "":
 		return rctx.RoutePath, true
-	case requested == "":
-		return "/", true
 	}
 	return requested, true
 }

@@ -38,12 +38,14 @@ func Custom(kind string, f func(*http.Request) (string, error)) Key {
 		misconfigurations = append(misconfigurations, misconfigurationf("Custom: the function of kind %q is nil", kind))
 	}
 	prefix := kind + "="
-	missing := &customError{kind, ErrMissing}
+	missing := &customError{clientError{kind, ErrMissing}}
 	return newKey(func(dst []byte, q *Request) ([]byte, string, error) {
 		value, err := f(q.Request)
 		switch {
+		case errors.Is(err, ErrMissing), errors.Is(err, ErrMalformed), errors.Is(err, ErrUnknown):
+			return nil, "", &customError{clientError{kind, err}}
 		case err != nil:
-			return nil, "", wrapCustom(kind, err)
+			return nil, "", err
 		case value == "":
 			return nil, "", missing
 		}
@@ -52,41 +54,19 @@ func Custom(kind string, f func(*http.Request) (string, error)) Key {
 }
 
 func isKind(s string) bool {
-	if len(s) == 0 || len(s) > 32 || s[0] < 'a' || s[0] > 'z' {
-		return false
-	}
-	for i := 0; i < len(s); i++ {
-		c := s[i]
-		if c != '-' && (c < '0' || c > '9') && (c < 'a' || c > 'z') {
-			return false
-		}
-	}
-	return true
+	return len(s) <= 32 && consistsOf(s, lowerCase+digits+"-") && consistsOf(s[:1], lowerCase)
 }
 
-func wrapCustom(kind string, err error) error {
-	if errors.Is(err, ErrMissing) || errors.Is(err, ErrMalformed) || errors.Is(err, ErrUnknown) {
-		return &customError{kind, err}
-	}
-	return err
-}
-
-// A customError composes its text when it is read, because few callers read it. A
-// missing value is also malformed.
-type customError struct {
-	kind string
-	err  error
-}
-
-func (e *customError) Error() string { return "keyfunc: " + e.kind + ": " + e.err.Error() }
-func (e *customError) Unwrap() error { return e.err }
+// A customError is a clientError of a Custom. A missing value is also malformed.
+type customError struct{ clientError }
 
 // ForClient says what is wrong, without the text of the service's error.
 func (e *customError) ForClient() string {
+	shown := clientError{e.subject, ErrMalformed}
 	if errors.Is(e.err, ErrMissing) {
-		return sentence(e.kind, ErrMissing, "")
+		shown.err = ErrMissing
 	}
-	return sentence(e.kind, ErrMalformed, "")
+	return shown.ForClient()
 }
 
 func (e *customError) Is(target error) bool {

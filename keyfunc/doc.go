@@ -15,7 +15,7 @@
 //	all clients together                         Const("all")
 //	anything else                                Custom("kind", f)
 //
-// RECIPES.md, at the top of the module, has the settings for the usual proxies.
+// RECIPES.md has the settings for the usual proxies.
 //
 // # The text of a key
 //
@@ -27,8 +27,8 @@
 //
 //   - An identity counts only after verification. A client that may choose its own key has no limit, because each new
 //     value is a new, full bucket.
-//   - A forwarding header is as trustworthy as its writer. IP reads only one, and only from trusted peers. A trusted
-//     prefix that contains clients lets them forge their address.
+//   - A forwarding header is as trustworthy as its writer. A trusted prefix that contains clients lets them forge
+//     their address.
 //   - The path of a URL must not be a key: /orders/1, /orders/2 and //orders/1 would be three buckets; see [Route].
 //   - A client chooses its part of a FirstOf by omitting the parts before it, and has a bucket in each.
 //   - API keys are secrets: no key, error or log line contains them, except a key that an operator types. All other

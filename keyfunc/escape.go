@@ -1,5 +1,7 @@
 package keyfunc
 
+import "strings"
+
 // Text returns the text of a key, for a console.Subject or a table of overrides. The kind stands before the '=' of
 // the key, such as "usr" or "hdr.x-tenant". Put '|' between the texts of a [Join]. Address an IPv6 client by
 // console.Subject.IP, because its key is a prefix.
@@ -28,13 +30,10 @@ func appendEscaped(dst []byte, s string) []byte {
 // braces are the Redis Cluster hash tag, and '%' begins an escape.
 var isPlain = func() (plain [256]bool) {
 	for i := range plain {
-		c := byte(i)
-		plain[i] = isVisible(c) && c != '%' && c != '|' && c != '{' && c != '}'
+		plain[i] = isVisible(rune(i)) && !strings.ContainsRune("%|{}", rune(i))
 	}
 	return plain
 }()
 
 // isVisible reports whether c is VCHAR of RFC 5234, appendix B.1.
-func isVisible(c byte) bool {
-	return 0x21 <= c && c <= 0x7E
-}
+func isVisible(c rune) bool { return 0x21 <= c && c <= 0x7E }

@@ -3,6 +3,7 @@ package keyfunc
 import (
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/penstock-go/penstock/internal/keyaccess"
@@ -22,26 +23,26 @@ type found struct {
 	rest   entries
 }
 
-// client finds the client of r.
 func (p *ipPolicy) client(r *http.Request) found {
-	peer, ok := parseAddr(r.RemoteAddr)
-	if !ok {
-		peer = netip.Addr{}
-	}
-	lines := r.Header[p.header]
+	peer, lines := parseAddr(r.RemoteAddr), r.Header[p.header]
+	at := found{client: peer, rest: entries{forwarded: p.forwarded, lines: lines}}
+	trusted := p.hops > 0 || p.trusts(peer)
 	switch {
 	case p.header == "":
-		return found{client: peer}
-	case p.hops == 0 && !p.trusts(peer):
-		return found{client: peer, origin: p.untrusted(peer, r.Header)}
-	case len(lines) == 0:
-		return found{client: peer, origin: p.headerless(r.Header)}
-	}
-	at := found{client: peer, rest: entries{forwarded: p.forwarded, lines: lines}}
-	if p.hops > 0 {
+	case trusted && len(lines) > 0 && p.hops > 0:
 		at.count(p.hops)
-	} else {
+	case trusted && len(lines) > 0:
 		at.walk(p)
+	case trusted && p.forwards(r.Header):
+		at.origin = keyaccess.OtherHeader
+	case trusted:
+		at.origin = keyaccess.NoHeader
+	case !p.forwards(r.Header):
+		at.origin = keyaccess.Direct
+	case !peer.IsValid():
+		at.origin = keyaccess.NoAddress
+	default:
+		at.origin = keyaccess.Untrusted
 	}
 	return at
 }
@@ -52,34 +53,9 @@ func (p *ipPolicy) trusts(a netip.Addr) bool {
 	if !a.IsValid() {
 		return p.unix
 	}
-	for _, t := range p.trusted {
-		if t.Contains(a) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(p.trusted, func(t netip.Prefix) bool { return t.Contains(a) })
 }
 
-// untrusted returns why an untrusted peer is the client.
-func (p *ipPolicy) untrusted(peer netip.Addr, h http.Header) keyaccess.Origin {
-	switch {
-	case !p.forwards(h):
-		return keyaccess.Direct
-	case !peer.IsValid():
-		return keyaccess.NoAddress
-	}
-	return keyaccess.Untrusted
-}
-
-// headerless returns why a proxy that has not set the header is the client.
-func (p *ipPolicy) headerless(h http.Header) keyaccess.Origin {
-	if p.forwards(h) {
-		return keyaccess.OtherHeader
-	}
-	return keyaccess.NoHeader
-}
-
-// forwards reports whether a proxy has forwarded the request.
 func (p *ipPolicy) forwards(h http.Header) bool {
 	return len(h[p.header]) > 0 || len(h["X-Forwarded-For"]) > 0 || len(h["Forwarded"]) > 0 || len(h["X-Real-Ip"]) > 0
 }
@@ -101,25 +77,21 @@ func (f *found) walk(p *ipPolicy) {
 
 // count finds the entry at the place hops from the right.
 func (f *found) count(hops int) {
-	for ; ; hops-- {
-		entry, more := f.rest.next()
-		switch {
-		case !more:
+	entry, more := "", true
+	for range hops {
+		if entry, more = f.rest.next(); !more {
 			f.client, f.origin = netip.Addr{}, keyaccess.FewHops
-			return
-		case hops == 1:
-			f.origin = keyaccess.Forwarded
-			f.read(entry)
 			return
 		}
 	}
+	f.origin = keyaccess.Forwarded
+	f.read(entry)
 }
 
 // read makes the address of an entry the client.
 func (f *found) read(entry string) {
-	var ok bool
-	if f.client, ok = f.rest.parse(entry); !ok {
-		f.client, f.origin = netip.Addr{}, keyaccess.Unreadable
+	if f.client = f.rest.parse(entry); !f.client.IsValid() {
+		f.origin = keyaccess.Unreadable
 	}
 }
 
@@ -155,8 +127,7 @@ func (e *entries) next() (entry string, ok bool) {
 	return entry, true
 }
 
-// parse returns the address of an entry.
-func (e *entries) parse(entry string) (netip.Addr, bool) {
+func (e *entries) parse(entry string) netip.Addr {
 	if e.forwarded {
 		return parseAddr(forwardedFor(entry))
 	}

@@ -41,7 +41,7 @@ func Header(name string) Key {
 // headerName returns the name as [http.Header] spells it, and the
 // misconfiguration of a name that no Header holds.
 func headerName(subject, name string) (string, error) {
-	if !isToken(name) {
+	if !consistsOf(name, tokenBytes) {
 		return name, misconfigurationf("%s: %q is not the name of a header field", subject, name)
 	}
 	name = http.CanonicalHeaderKey(name)
@@ -51,20 +51,12 @@ func headerName(subject, name string) (string, error) {
 	return name, nil
 }
 
-// isToken reports whether s is a token of RFC 9110, section 5.6.2.
-func isToken(s string) bool {
-	for i := 0; i < len(s); i++ {
-		if !isTokenByte(s[i]) {
-			return false
-		}
-	}
-	return s != ""
-}
+const (
+	lowerCase  = "abcdefghijklmnopqrstuvwxyz"
+	digits     = "0123456789"
+	alphaNum   = lowerCase + "ABCDEFGHIJKLMNOPQRSTUVWXYZ" + digits
+	tokenBytes = alphaNum + "!#$%&'*+-.^_`|~" // RFC 9110, section 5.6.2
+)
 
-func isTokenByte(c byte) bool {
-	return isAlphaNum(c) || strings.IndexByte("!#$%&'*+-.^_`|~", c) >= 0
-}
-
-func isAlphaNum(c byte) bool {
-	return '0' <= c && c <= '9' || 'A' <= c && c <= 'Z' || 'a' <= c && c <= 'z'
-}
+// consistsOf reports whether s is not empty and has only bytes of a set of ASCII.
+func consistsOf(s, set string) bool { return s != "" && strings.Trim(s, set) == "" }

@@ -11,7 +11,7 @@ import (
 // Identity is an account and its plan. The zero Identity is no account. A limiter counts the ID, however many keys
 // the account has. Policies with the same Key look an identity up once per [Request].
 type Identity struct {
-	ID   string // names the account, and must not be empty
+	ID   string // names the account; an empty one is a programming error
 	Tier string // names the plan, which selects limits; "" means none
 }
 
@@ -32,7 +32,6 @@ type Request struct {
 	room  [2]finding // of found: otherwise each request would allocate
 }
 
-// A finding is the identity that one identifier has found.
 type finding struct {
 	by       *identifier
 	value    string
@@ -93,7 +92,7 @@ func (q *Request) finding(by *identifier, value string) *finding {
 }
 
 // User returns the Key usr=<ID> of the user whom earlier middleware has verified and stored in the context. If f
-// returns false, the error is [ErrMissing]; true with an empty ID is a programming error.
+// returns false, the error is [ErrMissing].
 func User(f func(context.Context) (Identity, bool)) Key {
 	info := keyaccess.Info{Kinds: []string{keyaccess.User}, Identity: true}
 	if f == nil {

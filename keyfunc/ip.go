@@ -1,10 +1,12 @@
 package keyfunc
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
 	"net/netip"
 	"slices"
+	"strings"
 
 	"github.com/penstock-go/penstock/internal/keyaccess"
 )
@@ -46,8 +48,7 @@ func (o *IPOptions) proxied() bool { return o.trusts() || o.Header != "" || o.Ho
 // trusts reports whether o says which peers are proxies.
 func (o *IPOptions) trusts() bool { return len(o.Trusted) > 0 || o.TrustUnix }
 
-// IP returns the Key ip=<address> of the client. Without proxy settings, the address is that of [Request.ClientIP],
-// by default RemoteAddr.
+// IP returns the Key ip=<address> of the client. Without proxy settings, it is that of [Request.ClientIP].
 //
 // With Trusted, IP walks the forwarding header from the right. The first untrusted entry is the client; if all are
 // trusted, the leftmost is. Without the header, a trusted peer is the client itself. If the
@@ -57,10 +58,7 @@ func (o *IPOptions) trusts() bool { return len(o.Trusted) > 0 || o.TrustUnix }
 // Zones are dropped. Addresses that are IPv4-mapped, 6to4 (2002::/16) or Teredo (2001::/32) count as the IPv4 address
 // in them. Other IPv6 addresses are cut to IPv6Bits (ip=2001:db8:1:2::/64), except those of NAT64 (64:ff9b::/96).
 func IP(o *IPOptions) Key {
-	if o == nil {
-		o = &IPOptions{}
-	}
-	p, misconfigurations := newIPPolicy(o)
+	p, misconfigurations := newIPPolicy(cmp.Or(o, new(IPOptions)))
 	return newIPKey(p, misconfigurations...)
 }
 
@@ -93,12 +91,10 @@ type ipPolicy struct {
 }
 
 func newIPPolicy(o *IPOptions) (*ipPolicy, []error) {
-	p := &ipPolicy{shared: !o.proxied(), trusted: slices.Clone(o.Trusted), unix: o.TrustUnix, hops: o.Hops, bits: o.IPv6Bits}
+	p := &ipPolicy{shared: !o.proxied(), trusted: slices.Clone(o.Trusted), unix: o.TrustUnix, hops: o.Hops, bits: cmp.Or(o.IPv6Bits, defaultIPv6Bits)}
 	var misconfigurations []error
 	add := func(err error) { misconfigurations = append(misconfigurations, err) }
-	if err := checkAllTrusted(p.trusted); err != nil {
-		add(err)
-	}
+	add(checkAllTrusted(p.trusted))
 	if p.hops < 0 || p.hops > maxHops {
 		add(misconfigurationf("IP: Hops is %d: want 0 to %d", p.hops, maxHops))
 	}
@@ -116,9 +112,6 @@ func newIPPolicy(o *IPOptions) (*ipPolicy, []error) {
 		p.header = defaultIPHeader
 	}
 	p.forwarded = p.header == "Forwarded"
-	if p.bits == 0 {
-		p.bits = defaultIPv6Bits
-	}
 	if p.bits < minIPv6Bits || p.bits > 128 {
 		add(misconfigurationf("IP: IPv6Bits is %d: want 0, or %d to 128", o.IPv6Bits, minIPv6Bits))
 	}
@@ -145,8 +138,10 @@ func (p *ipPolicy) finder(q *Request) (*ipPolicy, error) {
 // append appends the address that finder finds, cut as p says.
 func (p *ipPolicy) append(dst []byte, finder *ipPolicy, r *http.Request) []byte {
 	if finder.header == "" {
-		if text, ok := cutIPv4(r.RemoteAddr); ok {
-			return append(dst, text...)
+		// net/http writes nearly every peer as IPv4 with a port. The text before
+		// the port is already the canonical one.
+		if peer, err := netip.ParseAddrPort(r.RemoteAddr); err == nil && peer.Addr().Is4() {
+			return append(dst, r.RemoteAddr[:strings.LastIndexByte(r.RemoteAddr, ':')]...)
 		}
 	}
 	found := finder.client(r)

@@ -2,7 +2,6 @@ package keyfunc
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/penstock-go/penstock/internal/keyaccess"
@@ -17,11 +16,17 @@ func Join(keys ...Key) Key {
 		misconfigurations = append(misconfigurations, misconfigurationf("Join must not begin with a route: "+
 			"the first part places a key in a Redis Cluster; put the client first"))
 	}
-	if n := countIdentities(parts); n > 1 {
+	n := 0 // identities
+	for _, p := range parts {
+		if p.info.Identity {
+			n++
+		}
+	}
+	if n > 1 {
 		misconfigurations = append(misconfigurations, misconfigurationf("Join: %d parts yield an identity, "+
 			"so its tier is ambiguous; keep one APIKey or User, or put them into one FirstOf", n))
 	}
-	k := newKey(func(dst []byte, q *Request) ([]byte, string, error) {
+	k := newPartsKey(parts, joinForms, func(dst []byte, q *Request) ([]byte, string, error) {
 		var tier string
 		for i, p := range parts {
 			if i > 0 {
@@ -37,8 +42,8 @@ func Join(keys ...Key) Key {
 			}
 		}
 		return dst, tier, nil
-	}, partsInfo(parts, joinForms), misconfigurations...)
-	k.def.ips, k.def.optional = ipsOf(parts), slices.ContainsFunc(parts, isOptional)
+	}, misconfigurations)
+	k.def.optional = slices.ContainsFunc(parts, isOptional)
 	return k
 }
 
@@ -52,8 +57,8 @@ func FirstOf(keys ...Key) Key {
 			"so the keys after it would never count; write Optional(FirstOf(...))"))
 	}
 	missing := requestError("FirstOf", ErrMissing, "none of its keys is in the request")
-	noValue := &customError{"FirstOf", fmt.Errorf("%w: none of its keys is in the request", ErrMissing)}
-	k := newKey(func(dst []byte, q *Request) ([]byte, string, error) {
+	noValue := &customError{clientError{"FirstOf", errors.Unwrap(missing)}}
+	k := newPartsKey(parts, eitherForm, func(dst []byte, q *Request) ([]byte, string, error) {
 		identity := false // one is missing
 		for _, p := range parts {
 			key, tier, err := p.append(dst, q)
@@ -69,8 +74,7 @@ func FirstOf(keys ...Key) Key {
 			return nil, "", noValue
 		}
 		return nil, "", missing
-	}, partsInfo(parts, eitherForm), misconfigurations...)
-	k.def.ips = ipsOf(parts)
+	}, misconfigurations)
 	k.def.route = slices.ContainsFunc(parts, func(p *definition) bool { return p.route })
 	return k
 }
@@ -94,19 +98,10 @@ func partsOf(name string, keys []Key) (parts []*definition, misconfigurations []
 
 func isOptional(p *definition) bool { return p.optional }
 
-func countIdentities(parts []*definition) int {
-	n := 0
-	for _, p := range parts {
-		if p.info.Identity {
-			n++
-		}
-	}
-	return n
-}
-
-// partsInfo describes a Key of the parts. add adds the forms of one more part.
-func partsInfo(parts []*definition, add func(all, part [][]string) [][]string) keyaccess.Info {
+// newPartsKey returns the Key of f, which asks the parts. add adds the forms of one more part.
+func newPartsKey(parts []*definition, add func(all, part [][]string) [][]string, f appendFunc, misconfigurations []error) Key {
 	var all keyaccess.Info
+	var ips []*ipPolicy
 	for _, p := range parts {
 		all.Kinds = appendNew(all.Kinds, p.info.Kinds)
 		all.Folded = appendNew(all.Folded, p.info.Folded)
@@ -115,16 +110,11 @@ func partsInfo(parts []*definition, add func(all, part [][]string) [][]string) k
 		all.Identity = all.Identity || p.info.Identity
 		all.ByClientIP = all.ByClientIP || p.info.ByClientIP
 		all.Unknown = all.Unknown || p.info.Unknown
+		ips = append(ips, p.ips...)
 	}
-	return all
-}
-
-// ipsOf returns all policies of addresses.
-func ipsOf(parts []*definition) (all []*ipPolicy) {
-	for _, p := range parts {
-		all = append(all, p.ips...)
-	}
-	return all
+	k := newKey(f, all, misconfigurations...)
+	k.def.ips = ips
+	return k
 }
 
 // joinForms returns each of the forms with each form of the next part behind it.

@@ -7,11 +7,11 @@ import (
 	"github.com/penstock-go/penstock/internal/keyaccess"
 )
 
-// The errors of a request, and the answers of package ratelimit.
+// The errors of a request. Package ratelimit has the statuses.
 var (
-	ErrMissing    = errors.New("missing")     // the request lacks the identity: 401; if it also wraps ErrMalformed, 400
-	ErrMalformed  = errors.New("malformed")   // a value is malformed or ambiguous: 400
-	ErrUnknown    = errors.New("unknown")     // the lookup does not know the identity: 401, then 429
+	ErrMissing    = errors.New("missing")     // the request lacks the identity
+	ErrMalformed  = errors.New("malformed")   // a value is malformed or ambiguous
+	ErrUnknown    = errors.New("unknown")     // the lookup does not know the identity
 	ErrNotCounted = errors.New("not counted") // an Optional lacks its identity: the policy does not apply
 )
 
@@ -75,39 +75,26 @@ func (k Key) Append(dst []byte, q *Request) (key []byte, tier string, err error)
 // cost the server more than the request costs its sender. The subject and the
 // detail come from the configuration.
 func requestError(subject string, sentinel error, detail string) error {
-	return &clientError{subject, sentinel, detail}
-}
-
-// A clientError is an error that the client caused.
-type clientError struct {
-	subject  string
-	sentinel error
-	detail   string // "": none
-}
-
-func (e *clientError) Error() string {
-	text := "keyfunc: " + e.subject + ": " + e.sentinel.Error()
-	if e.detail != "" {
-		text += ": " + e.detail
-	}
-	return text
-}
-
-func (e *clientError) Unwrap() error { return e.sentinel }
-
-// ForClient says what is wrong, in a sentence that the client may read.
-func (e *clientError) ForClient() string { return sentence(e.subject, e.sentinel, e.detail) }
-
-// sentence says what is wrong with a subject. It needs no escape in JSON.
-func sentence(subject string, sentinel error, detail string) string {
-	text := subject + " is " + sentinel.Error()
 	if detail != "" {
-		text += ": " + detail
+		sentinel = fmt.Errorf("%w: %s", sentinel, detail)
 	}
-	return text + "."
+	return &clientError{subject, sentinel}
 }
 
-// misconfigurationf declares one misconfiguration of a Key.
+// A clientError is an error that the client caused. It composes its text when it is
+// read, because few callers read it.
+type clientError struct {
+	subject string
+	err     error
+}
+
+func (e *clientError) Error() string { return "keyfunc: " + e.subject + ": " + e.err.Error() }
+func (e *clientError) Unwrap() error { return e.err }
+
+// ForClient says what is wrong, in a sentence that the client may read. It needs no
+// escape in JSON.
+func (e *clientError) ForClient() string { return e.subject + " is " + e.err.Error() + "." }
+
 func misconfigurationf(format string, args ...any) error {
 	return fmt.Errorf("keyfunc: "+format, args...)
 }

@@ -1,6 +1,7 @@
 package keyfunc
 
 import (
+	"cmp"
 	"net/http"
 	"reflect"
 
@@ -20,22 +21,21 @@ const unmatched = "unmatched"
 // In chi, mount it anywhere behind middleware that rewrites the path or the method. HEAD counts as GET. Methods other
 // than PATCH and those of RFC 9110 count as OTHER.
 //
-// In handlers of a http.ServeMux it is the registered pattern, without the prefix of an enclosing mux. Around a
-// ServeMux use [RouteIn]. In other routers, set the request's Pattern to the template before the middleware;
-// RECIPES.md has the lines.
+// In handlers of a http.ServeMux it is the registered pattern, without the prefix of an enclosing mux. In other
+// routers, set the request's Pattern to the template before the middleware; RECIPES.md has the lines.
 func Route() Key {
 	k := newKey(func(dst []byte, q *Request) ([]byte, string, error) {
 		dst = append(dst, "rt="...)
 		if rctx := chi.RouteContext(q.Context()); rctx != nil {
 			return appendChiRoute(dst, rctx, q.Request), "", nil
 		}
-		return appendPattern(dst, q.Pattern), "", nil
+		return appendEscaped(dst, cmp.Or(q.Pattern, unmatched)), "", nil
 	}, keyaccess.Info{Kinds: []string{keyaccess.Route}})
 	k.def.route = true
 	return k
 }
 
-// RouteIn is [Route] for middleware around mux. It looks the pattern up in mux.
+// RouteIn is [Route] for middleware around mux.
 func RouteIn(mux *http.ServeMux) Key {
 	var misconfiguration error
 	if mux == nil {
@@ -48,20 +48,13 @@ func RouteIn(mux *http.ServeMux) Key {
 			// pattern, and each path would be a key of its own.
 			pattern = ""
 		}
-		return appendPattern(append(dst, "rt="...), pattern), "", nil
+		return appendEscaped(append(dst, "rt="...), cmp.Or(pattern, unmatched)), "", nil
 	}, keyaccess.Info{Kinds: []string{keyaccess.Route}}, misconfiguration)
 	k.def.route = true
 	return k
 }
 
 var redirectHandler = reflect.TypeOf(http.RedirectHandler("/", http.StatusTemporaryRedirect))
-
-func appendPattern(dst []byte, pattern string) []byte {
-	if pattern == "" {
-		return append(dst, unmatched...)
-	}
-	return appendEscaped(dst, pattern)
-}
 
 // foldMethod keeps the number of methods small, because clients make them up.
 func foldMethod(method string) string {
