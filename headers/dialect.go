@@ -24,8 +24,7 @@ const (
 	// XRateLimit, named "x-ratelimit", sends X-RateLimit-Limit, -Remaining and -Reset. The reset is in Unix seconds.
 	XRateLimit
 
-	// Milliseconds, named "milliseconds", sends Retry-After-Ms beside Retry-After: the wait in whole milliseconds,
-	// rounded up, from 1.
+	// Milliseconds, named "milliseconds", sends Retry-After-Ms beside Retry-After: the wait in whole milliseconds.
 	Milliseconds
 )
 
@@ -39,7 +38,6 @@ const allDialects = Dialect(1<<len(dialectNames) - 1)
 
 // The Dialects that have each kind of fields.
 const (
-	withItems    = Draft
 	withPolicies = Draft | SeparateFields
 	withNumbers  = SeparateFields | XRateLimit
 )
@@ -96,7 +94,7 @@ func (d Dialect) Validate() error {
 func (d Dialect) ExposeHeaders() []string {
 	d = cmp.Or(d, defaultDialect)
 	var names []string
-	if d&withItems != 0 {
+	if d&Draft != 0 {
 		names = append(names, documented(keyRateLimit))
 	}
 	if d&withPolicies != 0 {

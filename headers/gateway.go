@@ -96,7 +96,6 @@ func (g *gatewayWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return http.NewResponseController(g.ResponseWriter).Hijack()
 }
 
-// merge decides on the fields of a response.
 func (g *gatewayWriter) merge(status int) {
 	if g.own == nil {
 		return
@@ -108,12 +107,10 @@ func (g *gatewayWriter) merge(status int) {
 		move(own, g.own, keys)
 		sends := move(upstream, h, keys)
 		switch {
-		case denies && sends:
+		case sends && (denies || nearest(upstream).before(nearest(own))):
 			move(h, upstream, keys)
 		case denies:
 			move(h, own, []string{keyPolicy})
-		case sends && nearest(upstream).before(nearest(own)):
-			move(h, upstream, keys)
 		default:
 			move(h, own, keys)
 		}
@@ -121,30 +118,25 @@ func (g *gatewayWriter) merge(status int) {
 	g.own = nil
 }
 
-// A share is what is left of a limit.
-type share struct {
-	known            bool
-	remaining, quota int64 // quota is -1 if unknown
-}
-
-// nearest returns the share of the limit that is nearest to its end.
-func nearest(h http.Header) (least share) {
+// nearest returns the limit that is nearest to its end.
+func nearest(h http.Header) ServiceLimit {
+	least := unstated()
 	for _, l := range Read(http.StatusOK, h, time.Time{}).Limits {
-		if s := (share{l.Remaining >= 0, l.Remaining, l.Quota}); s.before(least) {
-			least = s
+		if l.before(least) {
+			least = l
 		}
 	}
 	return least
 }
 
-// before reports whether s is nearer to its end than t. An unknown share is the
-// farthest. Without a quota, only what remains counts.
-func (s share) before(t share) bool {
+// before reports whether l is nearer to its end than m. A limit without a number of
+// units left is the farthest. Without a quota, only what remains counts.
+func (l ServiceLimit) before(m ServiceLimit) bool {
 	switch {
-	case !s.known || !t.known:
-		return s.known && !t.known
-	case s.quota < 0 || t.quota < 0:
-		return s.remaining < t.remaining
+	case l.Remaining < 0 || m.Remaining < 0:
+		return l.Remaining >= 0 && m.Remaining < 0
+	case l.Quota < 0 || m.Quota < 0:
+		return l.Remaining < m.Remaining
 	}
-	return nearer(s.remaining, s.quota, t.remaining, t.quota)
+	return nearer(l.Remaining, l.Quota, m.Remaining, m.Quota)
 }

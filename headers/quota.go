@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/bits"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -123,12 +124,7 @@ func (c *QuotaConfig) validate() error {
 // printable reports whether s can be a String of RFC 9651, neither empty nor
 // longer than maxName.
 func printable(s string) bool {
-	for i := range len(s) {
-		if s[i] < 0x20 || s[i] > 0x7E {
-			return false
-		}
-	}
-	return s != "" && len(s) <= maxName
+	return s != "" && len(s) <= maxName && !strings.ContainsFunc(s, func(r rune) bool { return r < 0x20 || r > 0x7E })
 }
 
 // refill returns the time in which the rate makes the limit: w in seconds, and
@@ -176,7 +172,6 @@ func (q *Quota) appendPolicy(buf []byte) []byte {
 	return buf
 }
 
-// appendName appends the name as a String of RFC 9651.
 func (q *Quota) appendName(buf []byte) []byte {
 	if q.prepared != nil {
 		return append(buf, q.prepared.item...)
@@ -185,17 +180,8 @@ func (q *Quota) appendName(buf []byte) []byte {
 }
 
 // appendString appends s as a String (RFC 9651 section 4.1.6). s must be
-// printable.
-func appendString(buf []byte, s string) []byte {
-	buf = append(buf, '"')
-	for i := range len(s) {
-		if s[i] == '"' || s[i] == '\\' {
-			buf = append(buf, '\\')
-		}
-		buf = append(buf, s[i])
-	}
-	return append(buf, '"')
-}
+// printable: then Go escapes the same two characters.
+func appendString(buf []byte, s string) []byte { return strconv.AppendQuote(buf, s) }
 
 // divCeil returns (hi, lo) / y, rounded up. y must not be 0.
 func divCeil(hi, lo, y uint64) (uint64, uint64) {

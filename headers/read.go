@@ -75,7 +75,7 @@ func Read(status int, h http.Header, now time.Time) Fields {
 	if date, ok := parseDate(h.Get("Date")); ok {
 		r.now = date
 	}
-	if !r.cached() {
+	if age, ok := parseDigits(h.Get("Age")); !ok || age == 0 { // not from a cache (section 7.3 of the draft)
 		r.limits()
 	}
 	r.wait(status)
@@ -88,12 +88,6 @@ type reading struct {
 	h       http.Header
 	now     time.Time // by the server's clock, if it sends a Date
 	sources []string  // of the Withins of Limits
-}
-
-// cached reports whether a cache has sent the response (section 7.3 of the draft).
-func (r *reading) cached() bool {
-	age, ok := parseDigits(r.h.Get("Age"))
-	return ok && age > 0
 }
 
 // line returns all lines of a field as one, and whether there are any. It returns
@@ -110,7 +104,6 @@ func (r *reading) line(key, sep string) (string, bool) {
 	return strings.Join(lines, sep), len(lines) > 0
 }
 
-// malformed notes that a field was ignored.
 func (r *reading) malformed(key string) {
 	if name := documented(key); !slices.Contains(r.Malformed, name) {
 		r.Malformed = append(r.Malformed, name)
@@ -120,7 +113,6 @@ func (r *reading) malformed(key string) {
 // documented returns a key as documents write the field's name.
 func documented(key string) string { return strings.Replace(key, "Ratelimit", "RateLimit", 1) }
 
-// limits reads Limits.
 func (r *reading) limits() {
 	r.Limits = mergeLimits(r.readItems(keyRateLimit, r.limitItem))
 	if len(r.Limits) == 0 {

@@ -80,6 +80,12 @@ func parseMembers(s string, next func(*scanner) (member, bool)) (members []membe
 	return members, true
 }
 
+const (
+	digits    = "0123456789"
+	lowerCase = "abcdefghijklmnopqrstuvwxyz"
+	letters   = lowerCase + "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+)
+
 func (p *scanner) skip(set string) { p.s = strings.TrimLeft(p.s, set) }
 
 func (p *scanner) take(c byte) bool {
@@ -90,14 +96,11 @@ func (p *scanner) take(c byte) bool {
 	return true
 }
 
-// while consumes the longest prefix of bytes that satisfy is.
-func (p *scanner) while(is func(byte) bool) (prefix string) {
-	n := 0
-	for n < len(p.s) && is(p.s[n]) {
-		n++
-	}
-	prefix, p.s = p.s[:n], p.s[n:]
-	return prefix
+// while consumes the longest prefix of bytes in a set.
+func (p *scanner) while(set string) (prefix string) {
+	whole := p.s
+	p.skip(set)
+	return whole[:len(whole)-len(p.s)]
 }
 
 // entry reads a key, and a member behind it.
@@ -145,12 +148,10 @@ func (p *scanner) params() (params []param, ok bool) {
 
 // key reads a key (section 4.2.3.3).
 func (p *scanner) key() (string, bool) {
-	if p.s == "" || p.s[0] != '*' && !lower(p.s[0]) {
+	if p.s == "" || strings.IndexByte(lowerCase+"*", p.s[0]) < 0 {
 		return "", false
 	}
-	return p.while(func(c byte) bool {
-		return lower(c) || digit(c) || c == '_' || c == '-' || c == '.' || c == '*'
-	}), true
+	return p.while(lowerCase + digits + "_-.*"), true
 }
 
 // bare reads a bare item (section 4.2.3.1).
@@ -159,12 +160,12 @@ func (p *scanner) bare() (value, bool) {
 		return value{}, false
 	}
 	switch c := p.s[0]; {
-	case c == '-' || digit(c):
+	case strings.IndexByte(digits+"-", c) >= 0:
 		return p.number()
 	case c == '"':
 		return p.text()
-	case c == '*' || letter(c):
-		return value{kind: kindToken, s: p.while(tokenByte)}, true
+	case strings.IndexByte(letters+"*", c) >= 0:
+		return value{kind: kindToken, s: p.while(letters + digits + "!#$%&'*+-.^_`|~:/")}, true
 	case c == ':':
 		return p.bytes()
 	case c == '?':
@@ -185,15 +186,15 @@ func (p *scanner) bare() (value, bool) {
 // number reads an Integer or a Decimal (section 4.2.4).
 func (p *scanner) number() (value, bool) {
 	negative := p.take('-')
-	digits := p.while(digit)
-	if digits == "" || len(digits) > 15 {
+	whole := p.while(digits)
+	if whole == "" || len(whole) > 15 {
 		return value{}, false
 	}
 	if p.take('.') {
-		fraction := p.while(digit)
-		return value{}, len(digits) <= 12 && fraction != "" && len(fraction) <= 3
+		fraction := p.while(digits)
+		return value{}, len(whole) <= 12 && fraction != "" && len(fraction) <= 3
 	}
-	n, _ := parseDigits(digits)
+	n, _ := parseDigits(whole)
 	if negative {
 		n = -n
 	}
@@ -237,12 +238,4 @@ func (p *scanner) bytes() (value, bool) {
 	}
 	p.s = rest
 	return value{kind: kindBytes, s: string(decoded)}, true
-}
-
-func digit(c byte) bool  { return '0' <= c && c <= '9' }
-func lower(c byte) bool  { return 'a' <= c && c <= 'z' }
-func letter(c byte) bool { return lower(c | 0x20) }
-
-func tokenByte(c byte) bool {
-	return letter(c) || digit(c) || strings.IndexByte("!#$%&'*+-.^_`|~:/", c) >= 0
 }

@@ -35,7 +35,6 @@ func familyOf(name, pattern string) fieldFamily {
 	return fieldFamily{name, of("Limit"), of("Remaining"), []string{of("Reset")}}
 }
 
-// scalars reads Limits from fields of one number each.
 func (r *reading) scalars() {
 	for _, group := range families {
 		for i := range group {
@@ -56,10 +55,8 @@ func (r *reading) scalar(f *fieldFamily) (l ServiceLimit, source string) {
 	l.Name = f.name
 	if text, ok := r.line(f.limit, ","); ok {
 		// Envoy sends 10, 10;w=1;name="per-ip": the first number is the limit in force.
-		first := text
-		if i := strings.IndexAny(text, ",;"); i >= 0 {
-			first = text[:i]
-		}
+		first, _, _ := strings.Cut(text, ",")
+		first, _, _ = strings.Cut(first, ";")
 		if _, n, ok := parseDecimal(strings.Trim(first, " \t")); ok {
 			l.Quota = n
 		} else {

@@ -11,7 +11,6 @@ import (
 // milliseconds are the fields of Azure and AWS, in order of precedence.
 var milliseconds = []string{keyMilliseconds, "X-Ms-Retry-After-Ms", "X-Amz-Retry-After"}
 
-// wait reads Wait and From.
 func (r *reading) wait(status int) {
 	// Beside 2xx, Retry-After belongs to a poll.
 	if wait, ok := r.retryAfter(); ok && status >= http.StatusMultipleChoices {
@@ -30,18 +29,14 @@ func (r *reading) wait(status int) {
 			return
 		}
 	}
+	waitHelps := status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable
 	for i := range r.Limits {
 		l := &r.Limits[i]
-		spent := l.Remaining == 0 || l.Remaining < 0 && overloaded(status)
+		spent := l.Remaining == 0 || l.Remaining < 0 && waitHelps
 		if spent && l.Within >= 0 && (r.From == "" || l.Within > r.Wait) {
 			r.Wait, r.From = l.Within, r.sources[i]
 		}
 	}
-}
-
-// overloaded reports whether a status says that waiting helps.
-func overloaded(status int) bool {
-	return status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable
 }
 
 // retryAfter reads Retry-After. The longest of several waits counts, because a client

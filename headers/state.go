@@ -18,7 +18,7 @@ type State struct {
 	// Remaining is the number of units left, without the cost of a denied request.
 	Remaining int64
 
-	// RetryAfter is the wait of a denied client; [Never] if none helps.
+	// RetryAfter is the wait of a denied client.
 	RetryAfter time.Duration
 
 	// ResetAfter is the time until the whole limit is back; [Never] if unknown.

@@ -1,6 +1,7 @@
 package headers
 
 import (
+	"cmp"
 	"net/http"
 	"strconv"
 	"unsafe"
@@ -32,9 +33,7 @@ const (
 // Write is safe for concurrent use with different h, and keeps nothing of resp. Do not edit lines of h in place, because
 // Quotas share them.
 func (d Dialect) Write(h http.Header, resp Response) {
-	if d == 0 {
-		d = defaultDialect
-	}
+	d = cmp.Or(d, defaultDialect)
 	if resp.Denied && len(h[keyRetryAfter]) == 0 { // otherwise an outer limiter has denied the request, too
 		deleteNumbers(h)
 	}
@@ -42,10 +41,10 @@ func (d Dialect) Write(h http.Header, resp Response) {
 		setMilliseconds(h, resp.wait())
 	}
 	var shared, waits bool
-	if d&withItems != 0 {
+	if d&Draft != 0 {
 		shared, waits = shareItem(h, &resp)
 	}
-	items := d&withItems != 0 && !shared
+	items := d&Draft != 0 && !shared
 	policies := d&withPolicies != 0 && !sharePolicy(h, resp.Quotas)
 	var tight *State // of the scalars that are not set
 	if d&withNumbers != 0 {
@@ -54,11 +53,8 @@ func (d Dialect) Write(h http.Header, resp Response) {
 	if tight != nil && !items && !policies && d.shareScalars(h, &resp, tight) { // otherwise all have one buffer
 		tight = nil
 	}
-	switch {
-	case items || policies || tight != nil:
+	if items || policies || tight != nil || resp.Denied && !waits {
 		d.write(h, &resp, tight, items, policies)
-	case resp.Denied && !waits:
-		setRetryAfter(h, resp.wait())
 	}
 }
 
@@ -119,39 +115,24 @@ func (f *fields) end(key string, buf []byte) {
 	f.n++
 }
 
-// A block holds the lines of a response and their text in one allocation. A
-// shortBlock has room for the scalars of most responses. More lines of a short text
-// take less memory in two allocations.
-type (
-	shortBlock struct {
-		lines [3]string
-		text  [32]byte
-	}
-	block struct {
-		lines [5]string
-		text  [176]byte
-	}
-)
+// A block holds the lines of most responses and their text in one allocation.
+type block struct {
+	lines [5]string
+	text  [176]byte
+}
 
+// shortText is up to how many bytes take less memory in two allocations.
 const shortText = 24
 
 // hold returns the text of a buffer, and room for n lines. The caller may reuse the
 // buffer.
 func hold(buf []byte, n int) (text string, lines []string) {
-	var room []byte
-	var short *shortBlock // for the sizes
-	var long *block
-	switch {
-	case n <= len(short.lines) && len(buf) <= len(short.text):
-		b := new(shortBlock)
-		lines, room = b.lines[:n], b.text[:]
-	case n <= len(long.lines) && len(buf) <= len(long.text) && len(buf) > shortText:
-		b := new(block)
-		lines, room = b.lines[:n], b.text[:]
-	default:
+	var b *block
+	if n > len(b.lines) || len(buf) > len(b.text) || len(buf) <= shortText {
 		return string(buf), make([]string, n)
 	}
-	return unsafe.String(&room[0], copy(room, buf)), lines // the text never changes again
+	b = new(block)
+	return unsafe.String(&b.text[0], copy(b.text[:], buf)), b.lines[:n] // the text never changes again
 }
 
 // set sets the fields in h. It appends a line to a list that h has already.
@@ -174,7 +155,6 @@ func (f *fields) set(h http.Header, buf []byte) {
 	}
 }
 
-// appendItems appends the value of RateLimit.
 func appendItems(buf []byte, resp *Response) []byte {
 	var array [8]int
 	for n, i := range resp.appendOrder(array[:0]) {
@@ -206,7 +186,6 @@ func (resp *Response) appendOrder(order []int) []int {
 	return order
 }
 
-// appendPolicies appends the value of RateLimit-Policy.
 func appendPolicies(buf []byte, quotas []*Quota) []byte {
 	start := len(buf)
 	for _, q := range quotas {

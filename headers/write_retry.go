@@ -17,16 +17,6 @@ const Never = time.Duration(math.MaxInt64)
 // fifth of the wait. The limiter denies a client that returns too early again.
 const maxWait = 1_209_600
 
-// setRetryAfter sets Retry-After as [Dialect.Write] documents it.
-func setRetryAfter(h http.Header, wait time.Duration) {
-	seconds, ok := longestWait(h, wait)
-	if !ok {
-		delete(h, keyRetryAfter)
-		return
-	}
-	h[keyRetryAfter] = []string{strconv.FormatInt(seconds, 10)}
-}
-
 // setMilliseconds sets Retry-After-Ms. Call it before Retry-After is set, because a longer wait in h stays.
 func setMilliseconds(h http.Header, wait time.Duration) {
 	if wait == Never {
@@ -104,12 +94,9 @@ func parseDigits(s string) (int64, bool) {
 // ceilSeconds returns d in seconds, rounded up, or 0 for a negative d. It adds
 // nothing to d, because a sum near Never would overflow.
 func ceilSeconds(d time.Duration) int64 {
-	if d <= 0 {
-		return 0
-	}
 	seconds := int64(d / time.Second)
 	if d%time.Second > 0 {
 		seconds++
 	}
-	return seconds
+	return max(seconds, 0)
 }
