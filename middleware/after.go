@@ -22,7 +22,8 @@ func (q *request) after() {
 	if q.unknown != nil {
 		q.afterGuess()
 	}
-	if !q.verdict.Allowed || q.shadows && q.shadowDenied() {
+	shadowDenied := func(p PolicyVerdict) bool { return p.Outcome == OutcomeShadowDenied }
+	if !q.verdict.Allowed || q.shadows && slices.ContainsFunc(q.verdict.Policies, shadowDenied) {
 		q.countDenials()
 		if !q.handled || q.m.refused != nil || len(q.m.observers) > 0 { // else no function of the service sees them
 			q.showKeys()
@@ -38,7 +39,6 @@ func (q *request) after() {
 	q.examine()
 }
 
-// logFailure logs why the limiter or a key function could not decide.
 func (q *request) logFailure() {
 	why := &q.refusal
 	switch {
@@ -49,56 +49,36 @@ func (q *request) logFailure() {
 	case why.outcome == OutcomeInvalid:
 		q.m.log.Warn("invalid check", "", why.err)
 	case why.outcome == OutcomeFailedClosed:
-		q.m.log.Warn("fail-closed refusal", q.closedPolicy(), why.err)
+		q.m.log.Warn("fail-closed refusal", q.undecided(), why.err)
 	case why.outcome == OutcomeFailedOpen:
-		q.m.log.Warn("fail-open admission", q.openPolicy(), why.err)
+		q.m.log.Warn("fail-open admission", q.undecided(), why.err)
 	}
 }
 
-// closedPolicy returns the name of the first policy that fails closed.
-func (q *request) closedPolicy() string {
-	for i := range q.parts {
-		if a := &q.parts[i]; !a.shadow && a.policy.Fail == algorithms.FailClosed {
-			return a.policy.Name
-		}
-	}
-	return ""
-}
-
-// openPolicy returns the name of the first policy that should have decided: one
-// in shadow only if all are.
-func (q *request) openPolicy() string {
-	i := slices.IndexFunc(q.parts, func(a part) bool { return !a.shadow })
+// undecided returns the name of the first policy that should have decided, and
+// that fails closed if the request is refused: one in shadow only if all are.
+func (q *request) undecided() string {
+	i := slices.IndexFunc(q.parts, func(a part) bool {
+		return !a.shadow && (a.policy.Fail == algorithms.FailClosed || q.verdict.Allowed)
+	})
 	return q.parts[max(0, i)].policy.Name
-}
-
-// shadowDenied reports whether a shadow policy would have denied the request.
-func (q *request) shadowDenied() bool {
-	for i := range q.verdict.Policies {
-		if q.verdict.Policies[i].Outcome == OutcomeShadowDenied {
-			return true
-		}
-	}
-	return false
 }
 
 // countDenials remembers the keys that were denied, and counts denials towards
 // bans.
 func (q *request) countDenials() {
-	now := q.began()
 	for i := range q.verdict.Policies {
 		a, p := &q.parts[i], &q.verdict.Policies[i]
 		if p.Decision.Allowed || p.spared || q.refusal.err != nil || a.own >= 0 && !p.Banned && p.Decision.Source == algorithms.Undecided {
 			continue
 		}
-		q.tally(a, a.policy.denied, now)
+		q.tally(a, a.policy.denied)
 		if a.own >= 0 && a.policy.bans != nil && !a.shadow && !p.Banned && !q.verdict.Allowed {
 			q.m.countTowardsBan(a.policy, strings.Clone(q.key(a))) // its bytes are the request's
 		}
 	}
 }
 
-// showKeys writes the counted keys into the verdict.
 func (q *request) showKeys() {
 	for i := range q.verdict.Policies {
 		q.verdict.Policies[i].Key = q.m.show(q.subject(&q.parts[i]))
@@ -113,31 +93,25 @@ func (q *request) countCandidates() {
 			continue
 		}
 		if d := &q.checks[a.candidate].Decision; !d.Allowed && d.Source != algorithms.Undecided {
-			q.tally(a, a.policy.wouldDeny, q.began())
+			q.tally(a, a.policy.wouldDeny)
 		}
 	}
 }
 
-// tally counts a part's key.
-func (q *request) tally(a *part, t *topk.Tally, now time.Duration) {
+func (q *request) tally(a *part, t *topk.Tally) {
+	var note *topk.Note
+	if a.limitOf || a.tier != "" {
+		note = &topk.Note{Tier: a.tier}
+	}
+	if a.limitOf {
+		note.LimitOf = a.limit
+	}
+	now := q.start
+	if now == 0 {
+		now = time.Since(q.m.made)
+	}
 	key := q.subject(a)
-	hash := maphash.String(keySeed, key)
-	switch {
-	case a.limitOf:
-		t.Add(hash, key, &topk.Note{Tier: a.tier, LimitOf: a.limit}, now)
-	case a.tier != "":
-		t.Add(hash, key, &topk.Note{Tier: a.tier}, now)
-	default:
-		t.Add(hash, key, nil, now)
-	}
-}
-
-// began returns when the request began, since m was made.
-func (q *request) began() time.Duration {
-	if q.start == 0 {
-		return time.Since(q.m.made)
-	}
-	return q.start
+	t.Add(maphash.String(keySeed, key), key, note, now)
 }
 
 // keySeed makes the hashes that distinguish keys. All Middlewares of the

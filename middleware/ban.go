@@ -23,7 +23,6 @@ type Ban struct {
 	For, Max time.Duration
 }
 
-// validate reports the misconfigurations of a policy's ban.
 func (b *Ban) validate(p *Policy) error {
 	errs := []error{(*ban.Rule)(b).Validate()}
 	if p.Shadow {
@@ -35,7 +34,6 @@ func (b *Ban) validate(p *Policy) error {
 	return errors.Join(errs...)
 }
 
-// countTowardsBan counts a denial of a key towards its ban.
 func (m *Middleware) countTowardsBan(p *policy, key string) {
 	m.settler.Soon("", true, func(ctx context.Context) error {
 		banned, err := p.bans.Strike(ctx, m.limiter, key)

@@ -52,8 +52,13 @@ func (q *request) check() {
 		q.pairUp()
 	}
 	for i := range q.parts {
-		if a := &q.parts[i]; a.concurrent {
-			a.expectEnd(&q.checks[a.own].Decision)
+		a := &q.parts[i]
+		if !a.concurrent {
+			continue
+		}
+		// The limiter answers with the hold, because it cannot know when a running request ends.
+		if d := &q.checks[a.own].Decision; !d.Allowed && d.Source != algorithms.Undecided && d.RetryAfter != algorithms.Never {
+			d.RetryAfter = a.policy.settling.Holds.Median(a.limit.Window())
 		}
 	}
 }
@@ -70,14 +75,6 @@ func (q *request) unheld() error {
 		}
 	}
 	return nil
-}
-
-// expectEnd sets the wait of a request that a concurrent limit denies. The limiter
-// answers with the hold, because it cannot know when a running request ends.
-func (a *part) expectEnd(d *algorithms.Decision) {
-	if !d.Allowed && d.Source != algorithms.Undecided && d.RetryAfter != algorithms.Never {
-		d.RetryAfter = a.policy.settling.Holds.Median(a.limit.Window())
-	}
 }
 
 // addChecks adds the checks of a part: the ban check of its key, its own, and

@@ -7,6 +7,7 @@
 package ratelimit
 
 import (
+	"cmp"
 	"net/http"
 	"slices"
 	"time"
@@ -117,7 +118,7 @@ type evidence struct {
 // conclude fills in the verdict, with room for one PolicyVerdict per part.
 func (q *request) conclude() {
 	e := evidence{
-		exempt: q.verdict.Exempt, refusal: q.refusal, parts: q.parts, checks: q.checks, err: q.err, unknown: q.unknown, asked: q.asked(), alone: q.m.alone,
+		exempt: q.verdict.Exempt, refusal: q.refusal, parts: q.parts, checks: q.checks, err: q.err, unknown: q.unknown, asked: len(q.checks) > 0, alone: q.m.alone,
 	}
 	if q.err != nil {
 		e.ended = q.http.Context().Err() != nil
@@ -137,11 +138,11 @@ func (e *evidence) conclude(v *Verdict, room []PolicyVerdict) refusal {
 		return e.refusal
 	}
 	v.Policies = room
-	v.Degraded = e.asked && !e.alone && !e.sharedDecided()
-	status, admitted := http.StatusServiceUnavailable, true
+	status, admitted, shared := http.StatusServiceUnavailable, true, false
 	for i := range e.parts {
 		a, p := &e.parts[i], &v.Policies[i]
 		own := p.fill(a, e.checks)
+		shared = shared || own.Source == algorithms.Shared
 		if p.spared = a.spared; a.shadow || a.spared {
 			continue
 		}
@@ -160,9 +161,11 @@ func (e *evidence) conclude(v *Verdict, room []PolicyVerdict) refusal {
 		}
 		v.Delay = max(v.Delay, own.Delay)
 	}
+	v.Degraded = e.asked && !e.alone && !shared
 	why := refusal{}
 	switch {
-	case e.err != nil && !e.guessDenied():
+	// If the address may send no further unknown key, that holds whatever the limiter answers.
+	case e.err != nil && (e.unknown == nil || e.parts[len(e.parts)-1].denied == 0):
 		why = e.fail(v)
 	case !admitted:
 		v.Status, v.Delay = status, 0
@@ -188,33 +191,13 @@ func (e *evidence) conclude(v *Verdict, room []PolicyVerdict) refusal {
 	return why
 }
 
-// guessDenied reports whether the address may send no further unknown key. That holds
-// whatever the limiter answers.
-func (e *evidence) guessDenied() bool {
-	return e.unknown != nil && e.parts[len(e.parts)-1].denied > 0
-}
-
-// sharedDecided reports whether the shared limiter decided.
-func (e *evidence) sharedDecided() bool {
-	for i := range e.parts {
-		if own := e.parts[i].own; own >= 0 && e.checks[own].Decision.Source == algorithms.Shared {
-			return true
-		}
-	}
-	return false
-}
-
 // fill writes a part's own figures, and returns the decision of its own check.
 func (p *PolicyVerdict) fill(a *part, checks []algorithms.Check) (own *algorithms.Decision) {
 	// Field by field: a literal, or one assignment of several values, would copy the limit twice.
 	p.Name, p.Tier = a.policy.Name, a.tier
 	p.Limit = a.limit
-	p.Hidden, p.Shadow, p.Override, p.UnknownTier = a.policy.unadvertised, a.shadow, a.override, a.unknownTier
-	if p.dynamic = a.configured == nil; p.dynamic {
-		p.quota = a.policy.base.Quota
-	} else {
-		p.quota = a.configured.Quota
-	}
+	p.Hidden, p.Shadow, p.Override, p.UnknownTier = a.policy.hidden(), a.shadow, a.override, a.unknownTier
+	p.dynamic, p.quota = a.configured == nil, cmp.Or(a.configured, a.policy.base).Quota
 	if a.own < 0 {
 		p.Banned, p.Guessed, p.Decision = a.banned, a.guess, algorithms.Decision{Allowed: a.denied == 0, RetryAfter: a.denied}
 		return &p.Decision

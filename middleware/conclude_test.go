@@ -23,7 +23,7 @@ type caseOf struct{ evidence }
 func evidenceOf(answers ...answer) *caseOf {
 	e := new(caseOf)
 	for i, a := range answers {
-		p := &policy{Policy: Policy{Name: fmt.Sprint("p", i), Capacity: a.capacity, Hidden: a.hidden}, unadvertised: a.capacity || a.hidden}
+		p := &policy{Policy: Policy{Name: fmt.Sprint("p", i), Capacity: a.capacity, Hidden: a.hidden}}
 		l := algorithms.TokenBucket(10, time.Hour)
 		part := part{
 			policy: p, limit: l, configured: &limits.Limit{Limit: l}, tier: "gold", shadow: a.shadow, banned: a.overridden, denied: a.denied,

@@ -37,13 +37,10 @@ type config struct {
 // A policy is a Policy, compiled for requests.
 type policy struct {
 	Policy
-	shared       bool // all clients share the limit: denied ones get slots
-	countsClient bool // the key is one client's own
-	unadvertised bool // headers keep silent about the policy
-	settles      bool // units may be returned or forced after the decision
-	readsKeys    bool // the key, or the tenant's, may be an API key's account
-	onRoute      bool // the key has the route of the request
-	challenges   []string
+	countsClient bool     // the key is one client's own; otherwise all share the limit, and denied ones get slots
+	settles      bool     // units may be returned or forced after the decision
+	onRoute      bool     // the key has the route of the request
+	challenges   []string // of API keys: the key, or the tenant's, may be the account of one
 
 	base      *limits.Limit
 	tiers     map[string]*limits.Limit
@@ -59,7 +56,6 @@ type policy struct {
 	shares    string        // the name of their shares
 }
 
-// newConfig compiles policies.
 func (m *Middleware) newConfig(policies []Policy) (*config, error) {
 	var errs []error
 	if len(policies) == 0 {
@@ -85,14 +81,13 @@ func (m *Middleware) newConfig(policies []Policy) (*config, error) {
 	return c, c.compile(m, policies)
 }
 
-// compile fills in a config of valid policies.
 func (c *config) compile(m *Middleware, policies []Policy) error {
 	var errs []error
 	for _, p := range policies {
 		compiled, err := m.compilePolicy(p)
 		errs = append(errs, err)
 		c.given, c.policies = append(c.given, compiled.Policy), append(c.policies, compiled)
-		c.readsKeys, c.pairs = c.readsKeys || compiled.readsKeys, c.pairs || p.divides() || p.After != ""
+		c.readsKeys, c.pairs = c.readsKeys || len(compiled.challenges) > 0, c.pairs || p.divides() || p.After != ""
 		if !p.Shadow {
 			c.answers.Add(p.Name, compiled.challenges)
 		}
@@ -117,24 +112,22 @@ func (m *Middleware) compilePolicy(p Policy) (*policy, error) {
 	}
 	base, err := limits.New(p.Name, p.Limit, p.advertised())
 	if p.Key == (keyfunc.Key{}) {
-		p.Key = m.clientKey() // also for programs that read Policies
+		p.Key = m.clientKey // also for programs that read Policies
 	}
-	info, _ := p.Key.Inspect() // it is valid
-	onRoute := slices.Contains(info.Kinds, keyaccess.Route)
-	compiled := &policy{
-		Policy: p, base: base, tiers: make(map[string]*limits.Limit, len(p.Tiers)), denied: new(topk.Tally), wouldDeny: new(topk.Tally), near: new(topk.Tally),
-		findings: m.finder.Policy(p.Name, info.ByClientIP && m.noProxies, onRoute, m.waitsTooLong(p.Limit)),
-	}
-	compiled.settling = settle.Policy{
-		Name: p.Name, Priced: p.Cost != nil, ChargeIf: p.ChargeIf, Ended: compiled.findings.SeeEnding, Holds: new(settle.Holds), Held: compiled.findings.SeeHold,
-	}
-	tries := p.Candidate != nil && p.Candidate.Algorithm().Concurrent()
-	compiled.unadvertised, compiled.settles = p.hidden(), p.Cost != nil || p.ChargeIf != nil || tries
+	info, _ := p.Key.Inspect()       // it is valid
 	tenant, _ := p.ShareBy.Inspect() // the zero Key has no challenges
-	compiled.challenges = slices.Concat(info.Challenges, tenant.Challenges)
-	compiled.readsKeys, compiled.onRoute = len(compiled.challenges) > 0, onRoute
-	compiled.countsClient = !p.Capacity && slices.ContainsFunc(info.Kinds, func(kind string) bool { return !keyaccess.IsPublic(kind) })
-	compiled.shared = !compiled.countsClient
+	onRoute := slices.Contains(info.Kinds, keyaccess.Route)
+	tries := p.Candidate != nil && p.Candidate.Algorithm().Concurrent()
+	seen := m.finder.Policy(p.Name, info.ByClientIP && m.noProxies, onRoute, m.waitsTooLong(p.Limit))
+	compiled := &policy{
+		Policy: p, base: base, tiers: make(map[string]*limits.Limit, len(p.Tiers)), findings: seen,
+		countsClient: !p.Capacity && !all(info.Kinds, keyaccess.IsPublic), settles: p.Cost != nil || p.ChargeIf != nil || tries,
+		onRoute: onRoute, challenges: slices.Concat(info.Challenges, tenant.Challenges),
+		denied: new(topk.Tally), wouldDeny: new(topk.Tally), near: new(topk.Tally),
+		settling: settle.Policy{
+			Name: p.Name, Priced: p.Cost != nil, ChargeIf: p.ChargeIf, Ended: seen.SeeEnding, Holds: new(settle.Holds), Held: seen.SeeHold,
+		},
+	}
 	for tier, l := range p.Tiers {
 		described, tierErr := limits.New(p.Name, l, p.advertised())
 		err = errors.Join(err, tierErr)
@@ -187,7 +180,6 @@ func (p *policy) rank() int {
 	return rank
 }
 
-// policy returns the policy of a name, or nil.
 func (c *config) policy(name string) *policy {
 	for _, p := range c.policies {
 		if p.Name == name {

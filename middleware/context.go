@@ -11,14 +11,6 @@ import (
 
 type verdictKey struct{}
 
-// lend returns a context for the handler. The context owns the verdict from now
-// on.
-func (q *request) lend() *verdictContext {
-	c := &verdictContext{Context: q.http.Context(), verdict: q.verdict}
-	q.verdict = nil
-	return c
-}
-
 // A verdictContext lends a verdict to a handler. Handlers seldom ask for it. So
 // it serves another request when the handler has returned, unless a caller
 // keeps it.

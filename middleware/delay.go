@@ -9,16 +9,10 @@ import (
 	"github.com/penstock-go/penstock/middleware/internal/settle"
 )
 
-// hold waits until an admitted request's turn. If its client hangs up first, or
-// the service calls Release, hold refuses the request and returns all its
-// takes.
-func (m *Middleware) hold(q *request) {
-	m.delayed.Hold(q.http.Context(), q.verdict.Delay, func(why error) { m.abandon(q, why) })
-}
-
-// abandon refuses a held request, and returns all takes of its call.
-func (m *Middleware) abandon(q *request, why error) {
-	ctx := q.http.Context()
+// abandon refuses a held request, because its client has hung up or the service
+// calls Release, and returns all takes of its call.
+func (q *request) abandon(why error) {
+	m, ctx := q.m, q.http.Context()
 	q.refusal = refusal{err: why, status: http.StatusServiceUnavailable}
 	q.verdict.refuse(q.refusal)
 	back := slices.Clone(q.checks)

@@ -25,20 +25,19 @@ func (m *Middleware) Findings() []algorithms.Finding {
 	return all
 }
 
-// examine shows the request to the findings of its policies.
 func (q *request) examine() {
 	sampled := q.m.finder.Samples()
 	if sampled {
 		q.examineAddress()
 	}
 	// The key of a guess is an address, whatever the policy's key is.
-	decided := q.asked() && q.refusal.err == nil && q.unknown == nil
+	decided := len(q.checks) > 0 && q.refusal.err == nil && q.unknown == nil
 	s := findings.Sight{Sampled: decided && sampled}
 	var outer *verdictContext
 	slowed := false
 	if s.Sampled {
 		s.Header, s.Path = q.http.Header, q.http.URL.Path
-		slowed = q.slowed()
+		slowed = len(q.guesser.address) > 0 && q.m.guesses.Slowed(string(q.guesser.address))
 		if q.handled { // a second Check is intended
 			outer, _ = q.http.Context().Value(verdictKey{}).(*verdictContext)
 		}
@@ -46,9 +45,10 @@ func (q *request) examine() {
 	for i := range q.parts {
 		a := &q.parts[i]
 		s.UnknownTier = a.unknownTier
-		s.AboveBurst = decided && !a.spared && !q.verdict.Policies[i].Decision.Allowed && a.aboveBurst()
+		burst := a.limit.Burst() // 0 of the limit Nobody
+		s.AboveBurst = decided && !a.spared && !q.verdict.Policies[i].Decision.Allowed && burst > 0 && a.cost > burst
 		if s.Sampled {
-			s.Slowed = slowed && a.policy.readsKeys
+			s.Slowed = slowed && len(a.policy.challenges) > 0
 			s.Nested, s.Key = outer != nil && q.nested(outer, a.policy.Name), q.key(a)
 		}
 		a.policy.findings.See(&s)
@@ -61,12 +61,6 @@ func (q *request) examineAddress() {
 	for _, p := range q.config.policies {
 		p.findings.SeeAddress(p.Key.OriginOf(&q.http), q.http.Request)
 	}
-}
-
-// aboveBurst reports whether the part costs more than its limit ever admits.
-func (a *part) aboveBurst() bool {
-	burst := a.limit.Burst() // 0 of the limit Nobody
-	return burst > 0 && a.cost > burst
 }
 
 // nested reports whether a policy of this name has charged the request already, in outer

@@ -8,11 +8,11 @@ package ratelimit
 import (
 	"errors"
 	"net/http"
+	"slices"
 
 	"github.com/penstock-go/penstock/algorithms"
 )
 
-// fail concludes without the limiter's answers.
 func (e *evidence) fail(v *Verdict) refusal {
 	v.RetryAfter = 0
 	switch {
@@ -24,7 +24,7 @@ func (e *evidence) fail(v *Verdict) refusal {
 		// limits for clients that hang up at once.
 		v.Degraded = false
 		return refusal{err: e.err, status: http.StatusServiceUnavailable, outcome: OutcomeCancelled}
-	case e.failsClosed():
+	case slices.ContainsFunc(e.checks, func(c algorithms.Check) bool { return c.Fail == algorithms.FailClosed }): // no shadow's
 		return refusal{err: e.err, status: http.StatusServiceUnavailable, outcome: OutcomeFailedClosed}
 	}
 	v.Allowed, v.Err = true, e.err
@@ -32,13 +32,4 @@ func (e *evidence) fail(v *Verdict) refusal {
 		v.Policies[i].Decision.Allowed = true
 	}
 	return refusal{err: e.err, outcome: OutcomeFailedOpen}
-}
-
-func (e *evidence) failsClosed() bool {
-	for i := range e.checks {
-		if e.checks[i].Fail == algorithms.FailClosed { // no shadow's
-			return true
-		}
-	}
-	return false
 }

@@ -20,11 +20,10 @@ import (
 // so headers keep silent about it.
 var guesses = &limits.Limit{Limit: algorithms.TokenBucket(guess.Allowance, guess.Per)}
 
-// A guesser is what a request shows of guesses.
 type guesser struct {
 	address []byte        // of the client; empty until a key is looked up
 	ticket  guess.Ticket  // of the look-up that runs
-	lifted  bool          // an override lets the address try any key
+	lifted  bool          // an override lets the address try any key of the present policy
 	wait    time.Duration // of the guess, if it is denied
 }
 
@@ -47,7 +46,8 @@ func (q *request) Admit(lookup any, key string) bool {
 	if g.ticket = q.m.guesses.Ask(q.http.Context(), address, lookup, key); g.ticket.Admitted {
 		return true
 	}
-	if g.lifted = q.lifts(); g.lifted {
+	o, found := q.m.find(q.asking.Name, address)
+	if g.lifted = found && (o.Mode == ModeOff || o.Mode == ModeShadow); g.lifted {
 		return true
 	}
 	g.wait = max(g.wait, g.ticket.Wait)
@@ -68,25 +68,17 @@ func (q *request) Done(err error) {
 	}
 }
 
-// lifts reports whether an override lets the address try any key of the present policy.
-func (q *request) lifts() bool {
-	o, found := q.m.find(q.asking.Name, string(q.guesser.address))
-	return found && (o.Mode == ModeOff || o.Mode == ModeShadow)
-}
-
 // addGuess adds the part of an unknown key: the policy that met the key, and the
 // client's address. The limiter is not asked about it. What all clients share is not
 // asked either: the request never uses it, so it must not take it from the others.
 func (q *request) addGuess(met *policy) {
-	q.parts = slices.DeleteFunc(q.parts, func(a part) bool { return (a.policy.shared || a.policy.After != "") && !a.banned })
+	q.parts = slices.DeleteFunc(q.parts, func(a part) bool { return (!a.policy.countsClient || a.policy.After != "") && !a.banned })
 	start := len(q.keys)
-	keys, _, err := q.m.clientIP.Append(q.keys, &q.http)
-	if err != nil {
+	if _, err := q.address(); err != nil {
 		q.refuseKey(met, err)
 		return
 	}
-	q.keys = keys
-	a := q.newPart(met, start, len(keys))
+	a := q.newPart(met, start, len(q.keys))
 	if o, found := q.m.find(met.Name, q.key(a)); found && o.Mode == ModeBanned {
 		q.ban(a, &met.base.Limit, &reason{configured: met.base, mode: ModeBanned}, o.Until)
 	}
@@ -95,11 +87,6 @@ func (q *request) addGuess(met *policy) {
 		a.guess, a.denied = true, q.guesser.wait
 		q.add(a)
 	}
-}
-
-// slowed reports whether the API keys of the request's address wait for their turns.
-func (q *request) slowed() bool {
-	return len(q.guesser.address) > 0 && q.m.guesses.Slowed(string(q.guesser.address))
 }
 
 // afterGuess returns what the other policies have charged and no handler will settle:

@@ -83,7 +83,6 @@ func (q *request) identifyAll() {
 	}
 }
 
-// refuseKey refuses the request because a policy's key function failed.
 func (q *request) refuseKey(p *policy, err error) {
 	q.parts, q.unknown = q.parts[:0], nil
 	q.refusal = refusal{err: err, status: statusOf(err), outcome: OutcomeKeyError, policy: p}

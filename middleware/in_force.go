@@ -39,26 +39,22 @@ func (m *Middleware) InForce(policy, key, tier string, own algorithms.Limit) (f 
 		f.Override = &o
 	}
 	l, why, ignored := p.inForce(c.kinds, f.Override, &own, tier)
-	f.Limit, f.From, f.Mode, f.Ignored = *l, origins[why.from], why.mode, ignored
+	f.Limit, f.From, f.Mode, f.Ignored = *l, why.from, why.mode, ignored
 	return f, true
 }
 
-// An origin is where a limit comes from. Later ones come first.
-type origin uint8
-
+// Where a limit comes from: the first of these that has one counts.
 const (
-	fromDefault origin = iota
-	fromTier
-	fromLimitOf
-	fromOverride
+	fromOverride = "override"
+	fromLimitOf  = "limit_of"
+	fromTier     = "tier"
+	fromDefault  = "default"
 )
-
-var origins = [...]string{fromDefault: "default", fromTier: "tier", fromLimitOf: "limit_of", fromOverride: "override"}
 
 // A reason says where the limit in force comes from, and how the policy applies.
 type reason struct {
 	configured  *limits.Limit // nil: an override or LimitOf has the limit
-	from        origin
+	from        string
 	mode        Mode
 	tier        string // "": Policy.Tiers lacks the identity's
 	unknownTier bool   // and so Policy.Limit holds
@@ -71,8 +67,8 @@ type reason struct {
 func (p *policy) inForce(kinds limits.Kinds, o *Override, own *algorithms.Limit, tier string) (l *algorithms.Limit, why reason, ignored error) {
 	why.mode = p.mode(o)
 	configured, known := p.tiers[tier]
-	if known {
-		why.tier = tier
+	if why.from = fromDefault; known {
+		why.from, why.tier = fromTier, tier
 	}
 	if o != nil && o.Limit != (algorithms.Limit{}) && why.mode != ModeOff && why.mode != ModeBanned {
 		if ignored = p.replaceable(kinds, o.Limit); ignored == nil {
@@ -88,9 +84,7 @@ func (p *policy) inForce(kinds limits.Kinds, o *Override, own *algorithms.Limit,
 		}
 		ignored = err
 	}
-	if known {
-		why.from = fromTier
-	} else {
+	if !known {
 		configured, why.unknownTier = p.base, tier != "" && len(p.tiers) > 0
 	}
 	why.configured = configured
@@ -164,13 +158,8 @@ func (q *request) choose(a *part, tier string) bool {
 	return true
 }
 
-// set gives a part what is in force.
 func (a *part) set(l *algorithms.Limit, why *reason) {
 	a.limit = *l // alone: an assignment of several values would copy it twice
 	a.configured, a.limitOf, a.shadow, a.tier, a.unknownTier = why.configured, why.from == fromLimitOf, why.mode == ModeShadow, why.tier, why.unknownTier
-	if why.configured != nil {
-		a.concurrent = why.configured.Concurrent
-	} else {
-		a.concurrent = l.Algorithm().Concurrent()
-	}
+	a.concurrent = l.Algorithm().Concurrent()
 }

@@ -1,6 +1,7 @@
 package ratelimit
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -33,8 +34,8 @@ type Middleware struct {
 	overrides   Overrides              // nil: none
 	lends       lends
 	clientIP    keyfunc.Key
-	noProxies   bool // ClientIP names no proxies, and is not a keyfunc.Peer of Options
-	byPeer      bool // Options.ClientIP is not set
+	noProxies   bool        // ClientIP names no proxies, and is not a keyfunc.Peer of Options
+	clientKey   keyfunc.Key // of policies without one
 	dialect     headers.Dialect
 	refused     func(http.ResponseWriter, *http.Request, Verdict) // nil: answer
 	observers   []Observer
@@ -65,9 +66,7 @@ func init() { lent.To[*algorithms.Memory]() } // algorithms imports the standard
 // New returns a middleware that enforces policies with limiter. Nil options
 // mean the defaults. The error reports every misconfiguration.
 func New(limiter algorithms.Limiter, o *Options, policies ...Policy) (*Middleware, error) {
-	if o == nil {
-		o = &Options{}
-	}
+	o = cmp.Or(o, new(Options))
 	m := &Middleware{
 		limiter: limiter, limiterName: o.LimiterName, overrides: o.Overrides, clientIP: o.ClientIP, dialect: o.Headers,
 		refused: o.Refused, observers: slices.Clone(o.Observers), exempt: slices.Clone(o.Exempt), plainKeys: o.PlainKeys, made: time.Now(),
@@ -84,13 +83,14 @@ func New(limiter algorithms.Limiter, o *Options, policies ...Policy) (*Middlewar
 	if m.limiterName == "" {
 		m.limiterName = defaultLimiterName(limiter)
 	}
-	m.byPeer = m.clientIP == (keyfunc.Key{})
-	m.guesses = guess.New(m.byPeer) // the peer may be a proxy
-	if m.byPeer {
-		m.clientIP, m.noProxies = keyfunc.Peer(), true
+	byPeer := m.clientIP == (keyfunc.Key{})
+	m.guesses = guess.New(byPeer) // the peer may be a proxy
+	if byPeer {
+		// Only a keyfunc.IP is examined for untrusted proxies.
+		m.clientIP, m.clientKey, m.noProxies = keyfunc.Peer(), keyfunc.IP(nil), true
 	} else {
 		info, _ := m.clientIP.Inspect() // validate reports the error
-		m.noProxies = info.ByClientIP
+		m.clientKey, m.noProxies = m.clientIP, info.ByClientIP
 	}
 	c, err := m.newConfig(policies)
 	if err := errors.Join(m.validate(), err); err != nil {
@@ -146,14 +146,15 @@ func (m *Middleware) admit(w http.ResponseWriter, r *http.Request) (*verdictCont
 	q := newRequest(m, r, true)
 	defer q.decide().free()
 	if q.verdict.Allowed && q.verdict.Delay > 0 {
-		m.hold(q)
+		m.delayed.Hold(r.Context(), q.verdict.Delay, q.abandon)
 	}
 	m.describe(w.Header(), r, q.verdict, &q.scratch)
 	if !q.verdict.Allowed {
 		m.refuse(w, r, q.verdict)
 		return nil, nil
 	}
-	c := q.lend()
+	c := &verdictContext{Context: r.Context(), verdict: q.verdict}
+	q.verdict = nil // the context owns it from now on
 	if !q.settles {
 		return c, nil
 	}
@@ -186,7 +187,6 @@ func (m *Middleware) Deny(w http.ResponseWriter, r *http.Request, v Verdict) {
 	m.refuse(w, r, &v)
 }
 
-// decide finds the verdict on a request, and draws its consequences.
 func (q *request) decide() *request {
 	if q.identify(); q.refusal.status == 0 && !q.verdict.Exempt {
 		q.check()
@@ -198,21 +198,10 @@ func (q *request) decide() *request {
 	return q
 }
 
-// clientKey returns the key of policies without one. Only a keyfunc.IP is
-// examined for untrusted proxies, so clientKey returns one for the peer if
-// Options.ClientIP is not set.
-func (m *Middleware) clientKey() keyfunc.Key {
-	if m.byPeer {
-		return keyfunc.IP(nil)
-	}
-	return m.clientIP
-}
-
 // Policies returns the policies in force, in order, with the client's address
 // for the zero Key. Do not change them through their maps or pointers.
 func (m *Middleware) Policies() []Policy { return slices.Clone(m.config.Load().given) }
 
-// defaultLimiterName names a limiter by its Stats.
 func defaultLimiterName(l algorithms.Limiter) string {
 	if counter, ok := wrapped.Find[wrapped.Counter](l); ok && counter.Stats().Shared {
 		return "redis"

@@ -55,7 +55,7 @@ type EventKind uint8
 const (
 	// Decided: a request has its verdict. There is one per request.
 	Decided EventKind = iota + 1
-	// Settled: units were charged or returned later, or Err says why not.
+	// Settled: units were charged or returned later, or that failed.
 	Settled
 	// Abandoned: a held request was not served, because its client hung up, or after Release.
 	Abandoned
@@ -82,21 +82,16 @@ func (k EventKind) String() string {
 	return eventNames[k]
 }
 
-// observe reports an event to all observers.
 func (m *Middleware) observe(ctx context.Context, e *Event) {
 	e.Middleware = m
 	for _, o := range m.observers {
-		m.tell(ctx, o, e)
+		func() {
+			defer func() { // a panic must neither keep units nor end the process
+				if why := recover(); why != nil {
+					m.log.Warn("panic of an observer", e.Policy, fmt.Errorf("%T: %v", o, why))
+				}
+			}()
+			o.Observe(ctx, *e)
+		}()
 	}
-}
-
-// tell reports an event to an observer. A panic of the observer must neither keep
-// units nor end the process.
-func (m *Middleware) tell(ctx context.Context, o Observer, e *Event) {
-	defer func() {
-		if why := recover(); why != nil {
-			m.log.Warn("panic of an observer", e.Policy, fmt.Errorf("%T: %v", o, why))
-		}
-	}()
-	o.Observe(ctx, *e)
 }

@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/netip"
-	"net/url"
 	"slices"
 
 	"github.com/penstock-go/penstock/headers"
@@ -38,7 +37,7 @@ type Options struct {
 	// Observers receive every event, in order.
 	Observers []Observer
 
-	// PlainKeys shows operators keys instead of hashes; see [Offender].
+	// PlainKeys shows operators keys instead of hashes.
 	PlainKeys bool
 
 	// Logger receives findings, and failed decisions: each message of a policy at most once in ten seconds. No request
@@ -49,7 +48,6 @@ type Options struct {
 	LimiterName string
 }
 
-// validate reports every misconfiguration of the options.
 func (m *Middleware) validate() error {
 	var errs []error
 	if m.limiter == nil {
@@ -62,29 +60,20 @@ func (m *Middleware) validate() error {
 	if err == nil && !info.Address {
 		err = errors.New("want a keyfunc.IP or a keyfunc.Peer")
 	}
+	keysOf := m.clientIP.Addresses
+	if err != nil {
+		keysOf = func(netip.Addr) []string { return nil }
+	}
 	errs = append(errs, joined.Prefix("ratelimit: Headers", m.dialect.Validate())...)
 	errs = append(errs, joined.Prefix("ratelimit: ClientIP", err)...)
-	errs = append(errs, exempt.Validate(m.exempt, m.keyOf))
+	errs = append(errs, exempt.Validate(m.exempt, keysOf))
 	return errors.Join(errs...)
-}
-
-// keyOf returns the key of a client that connects from an address without a proxy.
-func (m *Middleware) keyOf(a netip.Addr) (string, bool) {
-	r := &http.Request{Method: http.MethodGet, URL: new(url.URL), Header: http.Header{}, RemoteAddr: netip.AddrPortFrom(a, 1).String()}
-	key := m.address(r)
-	return key, key != ""
 }
 
 // exempt reports whether the client of the request is exempt. A client whose address
 // cannot be found is not.
 func (q *request) exempt() bool {
-	start := len(q.keys)
-	keys, _, err := q.m.clientIP.Append(q.keys, &q.http)
-	if err != nil {
-		return false
-	}
-	q.keys = keys
-	key := q.text(start, len(keys))
-	q.keys = keys[:start]
-	return exempt.Contains(q.m.exempt, key)
+	key, err := q.address()
+	q.keys = q.keys[:0] // no part has one yet
+	return err == nil && exempt.Contains(q.m.exempt, key)
 }

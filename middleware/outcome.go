@@ -50,7 +50,6 @@ func (v *Verdict) Result() string {
 	return "refused"
 }
 
-// outcome returns the outcome of a policy.
 func (v *Verdict) outcome(p *PolicyVerdict, why refusal) Outcome {
 	decided := p.Decision.Source != algorithms.Undecided
 	switch {

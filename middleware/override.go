@@ -48,11 +48,10 @@ const (
 	ModeShadow Mode = "shadow"
 	// ModeOff does not count requests.
 	ModeOff Mode = "off"
-	// ModeBanned denies every request, and counts none: with 429 and the wait, or with 403 if Until is zero.
+	// ModeBanned denies every request, and counts none.
 	ModeBanned Mode = "banned"
 )
 
-// find returns the override in force for a key.
 func (m *Middleware) find(policy, key string) (o Override, found bool) {
 	if m.overrides == nil {
 		return o, false

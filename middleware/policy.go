@@ -25,10 +25,10 @@ type Policy struct {
 
 	// Limit says how much, unless an override, LimitOf or Tiers does; the first of these counts.
 	//
-	// A Concurrent limit is held, and renewed, until the handler returns, even after a hijack, so it works with
-	// Handler only. Put http.TimeoutHandler outside of the Middleware (PS116 in RUNBOOK.md). A hold time (maxHold) of
-	// 10 to 30 s suits longer requests, too: it is how long the units of a killed instance are missing. A new limit
-	// must have the same hold time.
+	// A Concurrent limit is held, and renewed, until the handler returns, even after a hijack. Put
+	// http.TimeoutHandler outside of the Middleware (PS116 in RUNBOOK.md). A hold time (maxHold) of 10 to 30 s suits
+	// longer requests, too: it is how long the units of a killed instance are missing. A new limit must have the same
+	// hold time.
 	Limit algorithms.Limit
 
 	// Tiers are the limits of the tiers of the Key's identities, a keyfunc.APIKey or keyfunc.User. Another tier has
@@ -49,9 +49,8 @@ type Policy struct {
 	Weights map[string]int64
 
 	// After, if not empty, names another policy, behind which this one stands, such as credits behind the quota of a
-	// plan. A request is charged to this policy only if the other does not fit. The one that is neither charged nor
-	// denies has OutcomeSpared and no headers. "A soft limit" in RECIPES.md says what holds where one of the two does
-	// not apply.
+	// plan. A request is charged to this policy only if the other does not fit. One with [OutcomeSpared] has no
+	// headers. "A soft limit" in RECIPES.md says what holds where one of the two does not apply.
 	After string
 
 	// LimitOf, if not nil, returns the limit of a request, e.g. from a customer's row; the zero Limit means none. After
@@ -100,8 +99,7 @@ type Policy struct {
 	// Shadow counts and reports requests that every other policy admits, and denies none.
 	Shadow bool
 
-	// Candidate is a limit to try beside Limit, in a count of its own; nil means none. [Diverged] reports requests
-	// that it would decide otherwise.
+	// Candidate is a limit to try beside Limit, in a count of its own; nil means none. See [Diverged].
 	Candidate *algorithms.Limit
 }
 
@@ -111,7 +109,6 @@ func (p *Policy) hidden() bool { return p.Hidden || p.Capacity }
 // advertised reports whether headers describe the policy.
 func (p *Policy) advertised() bool { return !p.hidden() && !p.Shadow }
 
-// limits returns all limits of the policy's configuration.
 func (p *Policy) limits() []algorithms.Limit {
 	limits := append(slices.Collect(maps.Values(p.Tiers)), p.Limit)
 	if p.Candidate != nil {
@@ -120,7 +117,6 @@ func (p *Policy) limits() []algorithms.Limit {
 	return limits
 }
 
-// validate reports every misconfiguration of the policy.
 func (p *Policy) validate() error {
 	prefix := fmt.Sprintf("ratelimit: policy %q", p.Name)
 	var errs []error
@@ -155,7 +151,6 @@ func (p *Policy) validate() error {
 	return errors.Join(errs...)
 }
 
-// validateKey reports the misconfigurations of the key.
 func (p *Policy) validateKey() error {
 	if p.Key == (keyfunc.Key{}) {
 		if len(p.Tiers) > 0 {

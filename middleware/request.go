@@ -48,9 +48,6 @@ type request struct {
 	verdict *Verdict // nil: a handler has it
 }
 
-// asked reports whether the limiter was asked about a part.
-func (q *request) asked() bool { return len(q.checks) > 0 }
-
 // A part is one policy's part of a request.
 type part struct {
 	policy     *policy

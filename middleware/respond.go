@@ -22,7 +22,6 @@ const (
 	unavailableSpread = 4 * time.Second
 )
 
-// describe sets the header of the response to a request.
 func (m *Middleware) describe(h http.Header, r *http.Request, v *Verdict, s *scratch) {
 	switch {
 	case v.Allowed:
@@ -53,7 +52,6 @@ func (v *Verdict) ofCapacity() bool {
 	return v.Status == http.StatusServiceUnavailable && v.RetryAfter > 0
 }
 
-// describeLimits writes the fields of the dialect.
 func (m *Middleware) describeLimits(h http.Header, v *Verdict, s *scratch) {
 	if len(v.Policies) == 0 {
 		return
@@ -117,7 +115,6 @@ func (p *PolicyVerdict) state(s *headers.State, quota *headers.Quota) {
 	}
 }
 
-// refuse answers a refused request.
 func (m *Middleware) refuse(w http.ResponseWriter, r *http.Request, v *Verdict) {
 	if m.refused != nil {
 		own := v.clone()

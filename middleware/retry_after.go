@@ -28,7 +28,7 @@ func (q *request) spread() {
 			p.wait = max(p.wait, own.RetryAfter)
 		default:
 			denial := comeback.Denial{
-				Policy: a.policy.Name, Key: q.key(a), Client: q.client(), Shared: a.policy.shared, Hidden: a.policy.Hidden,
+				Policy: a.policy.Name, Key: q.key(a), Client: q.client(), Shared: !a.policy.countsClient, Hidden: a.policy.Hidden,
 				Limit: a.limit, Cost: a.cost, Wait: own.RetryAfter,
 				Reset: own.ResetAfter, Fleet: own.Source == algorithms.Shared,
 			}
@@ -50,13 +50,16 @@ func (q *request) client() string {
 			return q.key(a)
 		}
 	}
+	address, _ := q.address()
+	return address
+}
+
+// address appends the key of the client's address to q.keys, and returns it.
+func (q *request) address() (string, error) {
 	start := len(q.keys)
 	keys, _, err := q.m.clientIP.Append(q.keys, &q.http)
-	if err != nil {
-		return ""
-	}
 	q.keys = keys
-	return q.text(start, len(keys))
+	return q.text(start, len(keys)), err
 }
 
 // address returns the key of the client's address; "" if there is none.

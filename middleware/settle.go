@@ -66,12 +66,10 @@ func (m *Middleware) inForce(policy, tier string, c *algorithms.Check) algorithm
 	now := m.config.Load()
 	p := now.policy(policy)
 	switch {
-	case p == nil:
+	case p == nil, c.Op == algorithms.TrialInstead && p.candidate == nil:
 		return c.Limit
-	case c.Op == algorithms.TrialInstead && p.candidate != nil:
-		return p.candidate.Limit
 	case c.Op == algorithms.TrialInstead:
-		return c.Limit
+		return p.candidate.Limit
 	}
 	o, _ := m.find(p.Name, c.Key) // without one, the zero Override says the same
 	l, _, _ := p.inForce(now.kinds, &o, &c.Limit, tier)

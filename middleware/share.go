@@ -24,7 +24,6 @@ const shareSuffix = "~share"
 // divides reports whether tenants share the policy's limit.
 func (p *Policy) divides() bool { return p.ShareBy != (keyfunc.Key{}) }
 
-// validateShares reports the misconfigurations of ShareBy and Weights.
 func (p *Policy) validateShares() error {
 	if !p.divides() {
 		if len(p.Weights) > 0 {

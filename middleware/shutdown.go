@@ -24,21 +24,15 @@ func (m *Middleware) Release() {
 // before the limiter's Close. Further calls are harmless.
 func (m *Middleware) Close(ctx context.Context) error {
 	m.Release()
-	m.unregister()
+	m.mu.Lock()
+	if !m.closed.Swap(true) {
+		m.pending = append(m.pending, Unregistered)
+	}
+	m.mu.Unlock()
 	m.announce(ctx)
 	defer m.log.Close()
 	if err := m.delayed.Wait(ctx); err != nil {
 		return err
 	}
 	return m.settler.Wait(ctx)
-}
-
-// unregister refuses all requests from now on, and makes an event of that
-// pending.
-func (m *Middleware) unregister() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if !m.closed.Swap(true) {
-		m.pending = append(m.pending, Unregistered)
-	}
 }

@@ -41,7 +41,7 @@ func (q *request) countNear() {
 	for i := range q.verdict.Policies {
 		if q.verdict.Policies[i].Near() {
 			a := &q.parts[i]
-			q.tally(a, a.policy.near, q.began())
+			q.tally(a, a.policy.near)
 		}
 	}
 }

@@ -18,7 +18,6 @@ func (m *Middleware) Update(policies ...Policy) error {
 	return nil
 }
 
-// replace puts a config in force.
 func (m *Middleware) replace(c *config) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -50,14 +49,10 @@ func (m *Middleware) announce(ctx context.Context) {
 	for len(m.pending) > 0 {
 		kind := m.pending[0]
 		m.pending = m.pending[1:]
-		m.reportPending(ctx, kind)
+		func() {
+			m.mu.Unlock()
+			defer m.mu.Lock() // also if an observer ends the goroutine
+			m.observe(ctx, &Event{Kind: kind})
+		}()
 	}
-}
-
-// reportPending reports one event. It requires mu, and unlocks it while it
-// reports.
-func (m *Middleware) reportPending(ctx context.Context, kind EventKind) {
-	m.mu.Unlock()
-	defer m.mu.Lock() // also if an observer ends the goroutine
-	m.observe(ctx, &Event{Kind: kind})
 }

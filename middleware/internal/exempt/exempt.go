@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 )
 
-// Validate reports every misconfigured prefix. keyOf returns the key of a client's address, or false if requests from it
-// have another client.
-func Validate(prefixes []netip.Prefix, keyOf func(netip.Addr) (string, bool)) error {
+// Validate reports every misconfigured prefix. keysOf returns the key of a client's address, or none.
+func Validate(prefixes []netip.Prefix, keysOf func(netip.Addr) []string) error {
 	var errs []error
 	refuse := func(p netip.Prefix, text string) {
 		errs = append(errs, fmt.Errorf("ratelimit: Exempt: the prefix %q %s", p, text))
@@ -26,8 +26,10 @@ func Validate(prefixes []netip.Prefix, keyOf func(netip.Addr) (string, bool)) er
 		case p != p.Masked():
 			refuse(p, fmt.Sprintf("has bits behind its mask: write %q", p.Masked()))
 		default:
-			if key, ok := keyOf(p.Addr()); ok && !covers(p, key) {
-				refuse(p, fmt.Sprintf("is never matched: ClientIP makes its addresses %q", key))
+			for _, key := range keysOf(p.Addr()) {
+				if !covers(p, key) {
+					refuse(p, fmt.Sprintf("is never matched: ClientIP makes its addresses %q", key))
+				}
 			}
 		}
 	}
@@ -36,12 +38,7 @@ func Validate(prefixes []netip.Prefix, keyOf func(netip.Addr) (string, bool)) er
 
 // Contains reports whether one of the prefixes contains all addresses of a key of keyfunc.IP.
 func Contains(prefixes []netip.Prefix, key string) bool {
-	for _, p := range prefixes {
-		if covers(p, key) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(prefixes, func(p netip.Prefix) bool { return covers(p, key) })
 }
 
 // covers reports whether p contains all addresses of a key. An IPv6 key has many.

@@ -60,7 +60,6 @@ func (a *address) begin(hash uint64, now time.Duration) {
 	}
 }
 
-// giveBack gives the last turn back.
 func (a *address) giveBack() { a.replace(slices.Max(a.turns[:]), 0) }
 
 func (a *address) replace(free, with time.Duration) { a.turns[slices.Index(a.turns[:], free)] = with }

@@ -67,7 +67,9 @@ type Table struct {
 }
 
 // New returns an empty table.
-func New(open bool) *Table { return &Table{made: time.Now(), seed: maphash.MakeSeed(), open: open} }
+func New(open bool) *Table {
+	return &Table{made: time.Now(), seed: maphash.MakeSeed(), open: open, all: make(map[string]*address)}
+}
 
 // now returns the time since a second before the table was made. All instants of the
 // package count so, and 0 means never.
@@ -226,13 +228,9 @@ func (t *Table) enter(from string) *address {
 	now := t.now()
 	t.sweep(now)
 	a := t.all[from]
-	switch {
-	case a != nil:
-	case len(t.all) >= maxAddresses:
-		return nil
-	default:
-		if t.all == nil {
-			t.all = make(map[string]*address)
+	if a == nil {
+		if len(t.all) >= maxAddresses {
+			return nil
 		}
 		a = &address{flying: make(chan struct{}, Lookups)}
 		t.all[strings.Clone(from)] = a
@@ -263,7 +261,7 @@ func (t *Table) sweep(now time.Duration) {
 	t.swept = now
 	maps.DeleteFunc(t.all, func(_ string, a *address) bool { return a.users == 0 && a.used+Per <= now })
 	if len(t.all) == 0 {
-		t.all = nil // a map does not shrink
+		t.all = make(map[string]*address) // a map does not shrink
 		t.empty.Store(true)
 	}
 }

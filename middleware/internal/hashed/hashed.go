@@ -17,13 +17,11 @@ const shown = 8
 // only the hash is shown. The result shares no bytes with the key.
 func Key(key string) string {
 	text := make([]byte, 0, 128) // on the stack: a denial has one allocation for it
-	for rest, more := key, true; more; {
-		var part string
-		part, rest, more = strings.Cut(rest, "|")
-		text = appendPart(text, part)
-		if more {
+	for part := range strings.SplitSeq(key, "|") {
+		if len(text) > 0 {
 			text = append(text, '|')
 		}
+		text = appendPart(text, part)
 	}
 	return string(text)
 }

@@ -15,13 +15,12 @@ import (
 // A Limit is a limit of the configuration, and its description for headers.
 type Limit struct {
 	algorithms.Limit
-	Concurrent bool
-	Quota      *headers.Quota // nil: headers keep silent
+	Quota *headers.Quota // nil: headers keep silent
 }
 
 // New returns a limit of a policy. Headers keep silent about it unless it is advertised.
 func New(policy string, l algorithms.Limit, advertised bool) (*Limit, error) {
-	described := &Limit{Limit: l, Concurrent: l.Algorithm().Concurrent()}
+	described := &Limit{Limit: l}
 	if !advertised {
 		return described, nil
 	}

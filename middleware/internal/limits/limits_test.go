@@ -12,10 +12,10 @@ import (
 
 func TestNew(t *testing.T) {
 	l := algorithms.Concurrent(5, time.Minute)
-	if got, err := New("p", l, false); err != nil || got.Limit != l || !got.Concurrent || got.Quota != nil {
+	if got, err := New("p", l, false); err != nil || got.Limit != l || got.Quota != nil {
 		t.Errorf("got %+v, error %v, want a concurrent limit without a quota", got, err)
 	}
-	if got, err := New("p", algorithms.TokenBucket(5, time.Minute), true); err != nil || got.Concurrent || got.Quota == nil {
+	if got, err := New("p", algorithms.TokenBucket(5, time.Minute), true); err != nil || got.Quota == nil {
 		t.Errorf("got %+v, error %v, want a limit with a quota", got, err)
 	}
 }
