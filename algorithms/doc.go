@@ -35,5 +35,5 @@
 // A request counts at its admission, with its final cost. In every interval, the final costs of a token bucket are at
 // most burst + rate × time + the units that were taken before the interval and returned in it.
 //
-// RUNBOOK.md, at the top of the module, says what happens to a key when its limit changes or a clock steps.
+// RUNBOOK.md says what happens to a key when its limit changes or a clock steps.
 package algorithms

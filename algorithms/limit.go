@@ -59,8 +59,7 @@ func TokenBucket(requests int64, window time.Duration) Limit {
 }
 
 // LeakyBucket admits into a queue of burst places (by default: requests), including the request being served.
-// [Decision.Delay] says when to serve. "100 per minute" serves one request every 600 ms, and admits up to 199 in a
-// minute.
+// "100 per minute" serves one request every 600 ms, and admits up to 199 in a minute.
 func LeakyBucket(requests int64, window time.Duration) Limit {
 	return newLimit(step.LeakyBucket, requests, window)
 }
@@ -121,8 +120,7 @@ func calendarLimit(requests int64, c *step.Calendar) Limit {
 
 // Concurrent admits n requests at a time. A Take holds its units until a Return frees them, or until maxHold has
 // passed without a [Renew]. RetryAfter and ResetAfter are upper bounds without a Renew. Without Redis, each instance
-// admits its share of n, at least one, beside running requests. Nothing returns a Force. A Grant frees the oldest
-// units.
+// admits its share beside running requests. Nothing returns a Force. A Grant frees the oldest units.
 func Concurrent(n int64, maxHold time.Duration) Limit {
 	return newLimit(step.Concurrent, n, maxHold)
 }

@@ -27,8 +27,7 @@ type Limiter interface {
 var ErrInvalid = step.ErrInvalid
 
 // ErrUnavailable is wrapped by the error of a call that only Redis may answer,
-// while it cannot: a check is FailClosed, or an operator settles. Redis may
-// have charged it.
+// while it cannot: a check is FailClosed, or an operator settles.
 var ErrUnavailable = errors.New("the shared limiter is not available")
 
 // Never is an endless wait: no wait helps, or a time.Duration cannot express it.

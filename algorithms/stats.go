@@ -51,8 +51,7 @@ type Stats struct {
 		Keys   int // with expired keys
 	}
 
-	// Ahead counts calls that shared.Options.Ahead could admit. RUNBOOK.md has
-	// the reasons of those that asked Redis.
+	// Ahead counts calls that shared.Options.Ahead could admit.
 	Ahead struct {
 		Admitted                                        uint64
 		Near, Allowance, Census, Busy, Unknown, Trouble uint64

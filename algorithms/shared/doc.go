@@ -13,9 +13,8 @@
 // A Redis outage does not become an outage of the service. Every call ends within about Options.Deadline, or twice
 // that if it waits to be sent or has several slots. A call that a later slot refuses also waits until the earlier
 // ones have their units back, up to a deadline for each. If Redis has not answered, each check's
-// [algorithms.FailureMode] does. A FailClosed take refuses the call with [algorithms.ErrUnavailable]. When round
-// trips go on failing, a circuit opens, and calls are answered at once until Redis is back. Each master of a Cluster
-// has a circuit.
+// [algorithms.FailureMode] does. When round trips go on failing, a circuit opens, and calls are answered at once until
+// Redis is back. Each master of a Cluster has a circuit.
 //
 // Of N live instances, each admits one Nth of a limit by itself, and at least one unit. When Redis is back, it
 // charges the units that were admitted without it, as far as they fit.
@@ -23,8 +22,7 @@
 // A script that Redis may have executed is never sent again. A Return is Undecided if it is kept for later, or needs no
 // Redis. It is an error if Redis has perhaps executed it, unless its limit is Concurrent.
 //
-// OUTAGES.md, in this folder, bounds what each failure admits and denies. RUNBOOK.md, at the top of the module, says
-// what to do.
+// OUTAGES.md, in this folder, bounds what each failure admits and denies. RUNBOOK.md says what to do.
 //
 // # Remembered denials
 //

@@ -19,8 +19,7 @@ type Client interface {
 	Process(ctx context.Context, cmd redis.Cmder) error
 }
 
-// A Limiter is safe for concurrent use. Processes with the same Redis and
-// prefix count together. Close it.
+// A Limiter is safe for concurrent use. Close it.
 type Limiter struct {
 	top      layer
 	redis    *redisLayer
@@ -63,8 +62,7 @@ func init() { lent.To[*Limiter]() }
 
 // Allow implements [algorithms.Limiter]. Errors wrap [algorithms.ErrInvalid] or
 // [algorithms.ErrUnavailable], or are the context's. A call that is on its way to Redis waits for its answer
-// also after its context has ended, at most for Options.Deadline. The
-// package comment says what several slots of a Cluster add.
+// also after its context has ended, at most for Options.Deadline.
 func (l *Limiter) Allow(ctx context.Context, checks []algorithms.Check) error {
 	if err := ctx.Err(); err != nil || len(checks) == 0 {
 		return err

@@ -151,13 +151,11 @@ func zip(content []byte) []byte {
 	return zipped.Bytes()
 }
 
-func (b *builder) copies() error {
+func (b *builder) copies() (err error) {
 	for _, name := range []string{"icon.svg", "select.svg", "outage.svg"} {
-		if err := b.copyFile("demo/"+name, filepath.Join(b.assets, name)); err != nil {
-			return err
-		}
+		err = errors.Join(err, b.copyFile("demo/"+name, filepath.Join(b.assets, name)))
 	}
-	return nil
+	return err
 }
 
 func (b *builder) copyFile(name, from string) error {
