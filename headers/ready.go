@@ -68,14 +68,12 @@ func shareItem(h http.Header, resp *Response) (item, wait bool) {
 	}
 	ready := s.Quota.readyItem(s.remaining(), s.effective(resp.Denied))
 	h[keyRateLimit] = ready.line[:]
-	if !resp.Denied || len(h[keyRetryAfter]) > 0 {
-		return true, false
+	if resp.Denied && len(h[keyRetryAfter]) == 0 {
+		if seconds, ok := retrySeconds(resp.wait()); ok && seconds == ready.t {
+			h[keyRetryAfter], wait = ready.wait[:], true
+		}
 	}
-	if seconds, ok := retrySeconds(resp.wait()); !ok || seconds != ready.t {
-		return true, false
-	}
-	h[keyRetryAfter] = ready.wait[:]
-	return true, true
+	return true, wait
 }
 
 // sharePolicy sets RateLimit-Policy if one quota has its value ready. It

@@ -114,11 +114,9 @@ func (e *entries) next() (entry string, ok bool) {
 		}
 		e.line, e.lines = e.lines[last], e.lines[:last]
 	}
-	var i int
+	i := strings.LastIndexByte(e.line, ',')
 	if e.forwarded {
 		i = lastUnquoted(e.line, ',')
-	} else {
-		i = strings.LastIndexByte(e.line, ',')
 	}
 	entry = e.line[i+1:]
 	if e.more = i >= 0; e.more {

@@ -175,8 +175,7 @@ func (q *request) pairUp() {
 		switch {
 		case a.share >= 0:
 			share := &q.checks[a.share].Decision
-			fits := share.Allowed
-			a.borrowed = !fits
+			a.borrowed = !share.Allowed
 			switch {
 			case !a.tenant.announce:
 			case share.Source == algorithms.Shared:
@@ -184,7 +183,7 @@ func (q *request) pairUp() {
 			default:
 				a.policy.tenants.Alone()
 			}
-			if a.shadow && fits { // both were trials, and the limit's did not know of the share
+			if a.shadow && share.Allowed { // both were trials, and the limit's did not know of the share
 				q.checks[a.own].Decision.Allowed = true
 			}
 		case a.policy.After != "" && a.own >= 0 && !q.looks: // a look shows both

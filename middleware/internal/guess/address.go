@@ -74,7 +74,6 @@ func (a *address) recall(hash uint64, now time.Duration) bool {
 	return now-w.lookedUp < Recheck
 }
 
-// forget forgets an unknown key, because it is valid now.
 func (a *address) forget(hash uint64) {
 	a.wrong = slices.DeleteFunc(a.wrong, func(w wrongKey) bool { return w.hash == hash })
 }
