@@ -26,12 +26,9 @@ type builder struct {
 }
 
 func build(root, out string) error {
-	root, err := filepath.Abs(root)
-	if err != nil {
-		return err
-	}
-	out, err = filepath.Abs(out)
-	if err != nil {
+	root, rootErr := filepath.Abs(root)
+	out, outErr := filepath.Abs(out)
+	if err := errors.Join(rootErr, outErr); err != nil {
 		return err
 	}
 	b := &builder{
