@@ -82,20 +82,24 @@ func apiKeyIn(name string) func(*http.Request) (string, error) {
 // whether the value has that scheme. A value without any scheme is malformed
 // rather than of another scheme: then the token is empty, and ok is true.
 func cutBearer(value string) (token string, ok bool) {
+	const bearer = "Bearer"
+	if n := len(bearer); len(value) > n && value[n] == ' ' && strings.EqualFold(value[:n], bearer) {
+		return strings.TrimLeft(value[n:], " "), true
+	}
 	rest := strings.TrimLeft(value, tokenBytes)
 	scheme := value[:len(value)-len(rest)]
-	if scheme != "" && !strings.EqualFold(scheme, "Bearer") {
-		return "", false
-	}
-	if scheme == "" || !strings.HasPrefix(rest, " ") {
-		return "", true
-	}
-	return strings.TrimLeft(rest, " "), true
+	return "", scheme == "" || strings.EqualFold(scheme, bearer)
 }
 
 // isToken68 reports whether s is token68 of RFC 9110, section 11.2.
 func isToken68(s string) bool {
-	return consistsOf(strings.TrimRight(s, "="), alphaNum+"-._~+/")
+	s = strings.TrimRight(s, "=")
+	for i := range len(s) {
+		if c := s[i]; (c < '0' || c > '9') && (c|0x20 < 'a' || c|0x20 > 'z') && strings.IndexByte("-._~+/", c) < 0 {
+			return false
+		}
+	}
+	return s != ""
 }
 
 func isVisibleText(s string) bool {

@@ -101,15 +101,13 @@ func newIPPolicy(o *IPOptions) (*ipPolicy, []error) {
 	if p.hops != 0 && o.trusts() {
 		add(misconfigurationf("IP: Hops cannot be combined with Trusted or TrustUnix; name the proxies, or count them in Hops"))
 	}
-	if o.Header != "" {
+	if !p.shared {
 		var err error
-		p.header, err = headerName("IP", o.Header)
+		p.header, err = headerName("IP", cmp.Or(o.Header, defaultIPHeader))
 		add(err)
 		if p.hops == 0 && !o.trusts() {
 			add(misconfigurationf("IP: header %q without Trusted, TrustUnix or Hops: name the proxies that may set it", p.header))
 		}
-	} else if !p.shared {
-		p.header = defaultIPHeader
 	}
 	p.forwarded = p.header == "Forwarded"
 	if p.bits < minIPv6Bits || p.bits > 128 {

@@ -26,7 +26,9 @@ func (q *request) after() {
 	if !q.verdict.Allowed || q.shadows && slices.ContainsFunc(q.verdict.Policies, shadowDenied) {
 		q.countDenials()
 		if !q.handled || q.m.refused != nil || len(q.m.observers) > 0 { // else no function of the service sees them
-			q.showKeys()
+			for i := range q.verdict.Policies {
+				q.verdict.Policies[i].Key = q.m.show(q.subject(&q.parts[i]))
+			}
 		}
 	}
 	q.countNear()
@@ -76,12 +78,6 @@ func (q *request) countDenials() {
 		if a.own >= 0 && a.policy.bans != nil && !a.shadow && !p.Banned && !q.verdict.Allowed {
 			q.m.countTowardsBan(a.policy, strings.Clone(q.key(a))) // its bytes are the request's
 		}
-	}
-}
-
-func (q *request) showKeys() {
-	for i := range q.verdict.Policies {
-		q.verdict.Policies[i].Key = q.m.show(q.subject(&q.parts[i]))
 	}
 }
 
