@@ -36,7 +36,7 @@ var dialectNames = [...]string{"draft", "separate", "x-ratelimit", "milliseconds
 
 const allDialects = Dialect(1<<len(dialectNames) - 1)
 
-// The Dialects that have each kind of fields.
+// The Dialects that have each kind of fields. Only Draft has RateLimit.
 const (
 	withPolicies = Draft | SeparateFields
 	withNumbers  = SeparateFields | XRateLimit
