@@ -85,9 +85,6 @@ type primary interface {
 	// probeKey returns a key that begins with text and that the master of a
 	// circuit has. If there is none, the circuit is not used any more.
 	probeKey(c *circuit.Circuit, text string) (key string, ok bool)
-
-	// giveBackUnits returns what items have charged, or keeps the Returns.
-	giveBackUnits(charged []*item)
 }
 
 // A fallback decides calls without the primary while the primary is in trouble.
@@ -98,7 +95,7 @@ type primary interface {
 type fallback struct {
 	primary  primary
 	memory   algorithms.Limiter
-	views    *views // nil if off
+	views    *views
 	returns  *returns
 	circuits *circuit.Circuits
 	report   *report
@@ -154,15 +151,13 @@ func (f *fallback) allow(ctx context.Context, c *call) error {
 	if cause == nil {
 		return nil
 	}
-	if !c.isOverdue() {
-		f.doubt(c, cause) // no reply will come
-	}
 	err := callersFault(ctx, cause)
 	if err == nil {
 		err = f.decide(ctx, c, cause)
 	}
 	if c.isOverdue() {
-		c.decided(err == nil && c.proceeds(), func(admitted bool) { f.settled(c, admitted) })
+		admitted := err == nil && c.proceeds()
+		c.decided(func() { f.settled(c, admitted) })
 	}
 	return err
 }
@@ -179,8 +174,8 @@ func callersFault(ctx context.Context, err error) error {
 // ready returns nil if the primary can decide, and otherwise the reason. It
 // asks nothing while a circuit is open.
 func (f *fallback) ready(ctx context.Context) error {
-	if c, _ := f.circuits.OpenNow(); c != nil {
-		return notReady(c.Cause())
+	if open := f.circuits.OpenNow(); len(open) > 0 {
+		return notReady(open[0].Cause())
 	}
 	return f.primary.ready(ctx)
 }
@@ -210,8 +205,7 @@ func (f *fallback) close() {
 
 func (f *fallback) addStats(s *algorithms.Stats) {
 	b := &s.Fallback
-	_, b.Open = f.circuits.OpenNow()
-	b.Trips, b.Instances = f.circuits.Trips.Load(), int(f.instances.Load())
+	b.Open, b.Trips, b.Instances = len(f.circuits.OpenNow()), f.circuits.Trips.Load(), int(f.instances.Load())
 	b.Local, b.Passed, b.Refused = f.stats.local.Load(), f.stats.passed.Load(), f.stats.refused.Load()
 	b.Owed, b.HandedBack, b.Lost = f.owed.len(), f.stats.handedBack.Load(), f.stats.lost.Load()
 	b.Unknown = f.stats.unknown.Load()

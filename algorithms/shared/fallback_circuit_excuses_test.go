@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/algorithms/shared/internal/circuit"
 	"github.com/penstock-go/penstock/algorithms/shared/internal/trouble"
 	"github.com/penstock-go/penstock/internal/redistest"
 )
@@ -63,7 +64,7 @@ func TestCircuitIgnoresOwnCalls(t *testing.T) {
 			}
 			time.Sleep(time.Millisecond)
 		}
-		circuit := r.lane("").circuit
+		circuit := r.lane("").Circuit.(*circuit.Circuit)
 		if circuit.Open() {
 			t.Fatal("the limiter's own calls have opened the circuit")
 		}

@@ -79,7 +79,7 @@ func (l *ledger) record(it *item, share *step.Limit, now int64) {
 	for ; d != nil; d = d.rest {
 		d.bringTo(now) // under the limit that it counted under
 		d.whole, d.counts = it.Limit, counts
-		d.add(it.Cost, now)
+		d.state = counts.Force(counts.At(d.state, now), now, it.Cost)
 		if it.decision.Receipt.Units() == 0 {
 			d.forced += it.Cost
 		}
@@ -158,7 +158,7 @@ func (l *ledger) pop(most int, now int64) (sent []backfill) {
 			continue
 		}
 		d.rest = &debt{key: d.key, whole: d.whole, counts: d.counts}
-		sent = append(sent, backfill{d, d.call(units), units})
+		sent = append(sent, backfill{d, lone(step.Item{Key: d.key, Limit: d.whole, Op: step.Backfill, Cost: units}), units})
 	}
 	return sent
 }
@@ -204,12 +204,4 @@ func (d *debt) bringTo(now int64) (units int64) {
 		d.forced = 0
 	}
 	return units
-}
-
-// add adds units to a debt.
-func (d *debt) add(units, now int64) { d.state = d.counts.Force(d.counts.At(d.state, now), now, units) }
-
-// call returns the call that charges units of the debt.
-func (d *debt) call(units int64) *call {
-	return lone(step.Item{Key: d.key, Limit: d.whole, Op: step.Backfill, Cost: units})
 }

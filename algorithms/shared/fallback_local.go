@@ -41,14 +41,12 @@ func (f *fallback) decide(ctx context.Context, c *call, cause error) error {
 			return refuse(cause)
 		}
 	}
-	if f.views != nil && !c.ahead && f.views.recall(c, f.views.now(), false) {
+	if !c.ahead && f.views.recall(c, f.views.now(), false) {
 		f.stats.local.Add(uint64(len(c.items)))
 		return nil
 	}
 	p := f.localPart(c)
-	if f.views != nil {
-		f.seed(ctx, &p)
-	}
+	f.seed(ctx, &p)
 	if c.ahead {
 		for j := range p.checks {
 			p.checks[j].Op = algorithms.Force
@@ -85,20 +83,9 @@ func (f *fallback) record(p *part) {
 	}
 }
 
-// doubt keeps Returns of a call's takes that Redis has perhaps executed, though no
-// reply will say it.
-func (f *fallback) doubt(c *call, cause error) {
-	for i := range c.items {
-		if it := &c.items[i]; it.fate == fateUnknown {
-			f.returns.doubt(it, cause)
-		}
-	}
-}
-
 // settled acts on an overdue group that has settled after its call was decided: see
 // shared_overdue.go.
 func (f *fallback) settled(c *call, admitted bool) {
-	var back []*item
 	for i := range c.items {
 		it := &c.items[i]
 		if it.part != c.part {
@@ -119,11 +106,8 @@ func (f *fallback) settled(c *call, admitted bool) {
 			}
 		}
 		if charged && !it.Op.Settles() && !(admitted && it.Limit.Row.Owed) {
-			back = append(back, it)
+			f.returns.takeBack(it)
 		}
-	}
-	if back != nil {
-		f.primary.giveBackUnits(back)
 	}
 }
 
@@ -170,9 +154,8 @@ func (f *fallback) seed(ctx context.Context, p *part) {
 		if used < 2 {
 			continue
 		}
-		check := p.checks[j]
-		check.Op, check.Cost, check.Exact, check.Decision = algorithms.Take, 0, false, algorithms.Decision{}
-		one := []algorithms.Check{check}
+		check := &p.checks[j]
+		one := []algorithms.Check{{Policy: check.Policy, Key: check.Key, Limit: check.Limit}}
 		if f.memory.Allow(ctx, one) != nil {
 			return
 		}
@@ -212,12 +195,6 @@ func (f *fallback) answer(ctx context.Context, p *part) (answered bool, err erro
 		}
 		return false, callersFault(ctx, err)
 	}
-	p.adopt()
-	return true, nil
-}
-
-// adopt gives the items the decisions of the checks.
-func (p *part) adopt() {
 	for j, it := range p.items {
 		it.decision = p.checks[j].Decision
 		if r := it.decision.Receipt.Step(); r.Units > 0 && r.Row != it.Limit.Row {
@@ -225,4 +202,5 @@ func (p *part) adopt() {
 			it.decision.Receipt = algorithms.ReceiptOf(r)
 		}
 	}
+	return true, nil
 }

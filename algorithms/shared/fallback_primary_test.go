@@ -37,8 +37,9 @@ func newStateStore() *stateStore { return &stateStore{states: make(map[step.Key]
 func (s *stateStore) allow(_ context.Context, c *call) error {
 	s.execute(c)
 	for i := range c.items {
-		it := &c.items[i]
-		it.decide(it.Now, algorithms.Shared)
+		if it := &c.items[i]; it.fate != fateSettled {
+			it.decide(it.Now, algorithms.Shared)
+		}
 	}
 	return nil
 }
@@ -71,6 +72,7 @@ type fakePrimary struct {
 	store    *Limiter // over a stateStore: what the primary holds, for tests
 	circuit  *circuit.Circuit
 	deadline time.Duration
+	returns  *returns // of the fallback over it
 
 	bypasses func(*call) bool // calls of a master whose circuit is open; nil: none
 
@@ -82,7 +84,8 @@ type fakePrimary struct {
 	sentAt    []time.Time // of the same places
 	overdue   []*call     // calls that were given up and have no reply, in order
 	onOverdue func(*call) // gets each of them before its caller does; nil: nobody does
-	givenBack []*item     // by giveBackUnits
+	givenBack []*item     // by Returns of the limiter itself
+	resumed   bool        // it makes these Returns, whatever the trouble
 
 	live    int64 // instances; 0 at the start: as many as the fallback believes
 	err     error // of beats
@@ -130,7 +133,10 @@ func (p *fakePrimary) decide(ctx context.Context, c *call) error {
 		return err
 	}
 	for i := range c.items {
-		c.items[i].fate = fateUnknown
+		it := &c.items[i]
+		if it.fate = fateUnknown; ctx.Err() == nil && p.returns != nil {
+			p.returns.doubt(it, err)
+		}
 	}
 	if ctx.Err() != nil {
 		p.leave(c)
@@ -164,6 +170,9 @@ func (p *fakePrimary) reply(c *call, err error) {
 	p.mu.Unlock()
 	if err == nil {
 		p.store.top.(*stateStore).execute(c)
+		p.mu.Lock()
+		p.resumed = true
+		p.mu.Unlock()
 	}
 	c.Settled(err)
 }
@@ -192,6 +201,11 @@ func (p *fakePrimary) note(c *call) (trouble func(context.Context) error) {
 			it := c.items[i]
 			p.backfills, p.sentAt = append(p.backfills, &it), append(p.sentAt, time.Now())
 		}
+	case c.ours && c.items[0].Op == step.Return:
+		it := c.items[0]
+		if p.givenBack = append(p.givenBack, &it); p.resumed {
+			return nil
+		}
 	default:
 		p.calls += len(c.items)
 	}
@@ -201,21 +215,6 @@ func (p *fakePrimary) note(c *call) (trouble func(context.Context) error) {
 func (p *fakePrimary) ready(context.Context) error { return nil }
 
 func (p *fakePrimary) probeKey(_ *circuit.Circuit, text string) (string, bool) { return text, true }
-
-// giveBackUnits returns what items have charged, at once.
-func (p *fakePrimary) giveBackUnits(charged []*item) {
-	p.mu.Lock()
-	p.givenBack = append(p.givenBack, charged...)
-	p.mu.Unlock()
-	back := callOf(len(charged))
-	for i, it := range charged {
-		undo := &back.items[i]
-		undo.Key, undo.Limit, undo.Op, undo.Cost = it.Key.Clone(), it.Limit, step.Return, it.Cost
-		it.Taken(&undo.Receipt, uint8(algorithms.Shared))
-		_ = back.add(undo)
-	}
-	p.store.top.(*stateStore).execute(back)
-}
 
 func (p *fakePrimary) beat(context.Context, string) (int64, error) {
 	if p.circuit.Open() {

@@ -17,6 +17,9 @@
 // was refused, or the memory counts it. Its Return may overtake it on another
 // connection. So such a Return is sent three times, a second apart.
 //
+// Takes with a late answer. If the reply to a refused call says that Redis has charged it,
+// its Return is sent at once.
+//
 // Example: five requests hold the five units of a Concurrent limit when Redis goes
 // away for half a second. They end, and their Returns are kept. The probe after the
 // outage succeeds, the five Returns are sent, and then the circuit closes: the next
@@ -46,6 +49,7 @@ const (
 type returns struct {
 	report     *report
 	sent, lost atomic.Uint64
+	urgent     chan struct{} // has an element if a Return is to be sent at once
 
 	mu      sync.Mutex // guards the fields below
 	waiting map[*keptReturn]bool
@@ -63,18 +67,18 @@ type keptReturn struct {
 	sending bool
 }
 
-func newReturns(r *report) *returns { return &returns{report: r, waiting: make(map[*keptReturn]bool)} }
+func newReturns(r *report) *returns {
+	return &returns{report: r, urgent: make(chan struct{}, 1), waiting: make(map[*keptReturn]bool)}
+}
 
 // failed keeps a Return that failed with err, and reports whether it did: otherwise
 // the Return is lost.
 func (k *returns) failed(it *item, err error) (kept bool) {
-	if it.Limit.Row.TakesApart || !trouble.Of(err).Executed {
-		kept = k.add(it, &it.Receipt, 1)
-	}
-	if !kept {
+	if !it.Limit.Row.TakesApart && trouble.Of(err).Executed {
 		k.lose(err)
+		return false
 	}
-	return kept
+	return k.add(it, &it.Receipt, 1, err)
 }
 
 // doubt keeps a Return of a take without an answer, if a receipt can name its units.
@@ -83,8 +87,17 @@ func (k *returns) doubt(it *item, err error) {
 		return
 	}
 	named := step.Receipt{Units: it.Cost, ID: it.ID, Last: it.Cost, Source: uint8(algorithms.Shared), Row: it.Limit.Row}
-	if !k.add(it, &named, doubtfulSends) {
-		k.lose(err)
+	k.add(it, &named, doubtfulSends, err)
+}
+
+// takeBack returns at once what a take has charged, whose call was refused before.
+func (k *returns) takeBack(it *item) {
+	var charged step.Receipt
+	it.Taken(&charged, uint8(algorithms.Shared))
+	k.add(it, &charged, 1, trouble.ErrOverloaded)
+	select {
+	case k.urgent <- struct{}{}:
+	default:
 	}
 }
 
@@ -93,28 +106,30 @@ func (k *returns) lose(err error) {
 	k.report.lostReturn(err)
 }
 
-// add keeps a Return of an item's units, and reports whether there is room for it.
-func (k *returns) add(it *item, r *step.Receipt, sends int) bool {
+// add keeps a Return of an item's units because of err, and reports whether there is room for it.
+func (k *returns) add(it *item, r *step.Receipt, sends int, err error) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if len(k.waiting) >= maxReturns || len(it.Key.Text) > maxKept {
+		k.lose(err)
 		return false
 	}
 	k.waiting[&keptReturn{key: it.Key.Clone(), limit: it.Limit, receipt: *r, cost: it.Cost, sends: sends}] = true
 	return true
 }
 
-// pop returns up to most Returns, which the caller sends. It ends each.
-func (k *returns) pop(most int) (due []*keptReturn) {
+// pop returns some Returns, which the caller sends.
+func (k *returns) pop() (due []sending) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for one := range k.waiting { // begins anywhere
-		if len(due) == most {
+		if len(due) == handBackKeys {
 			break
 		}
 		if !one.sending && time.Now().After(one.after) {
 			one.sending = true
-			due = append(due, one)
+			sent := lone(step.Item{Key: one.key, Limit: one.limit, Op: step.Return, Cost: one.cost, Receipt: one.receipt})
+			due = append(due, sending{sent, func(err error) { k.end(one, err) }})
 		}
 	}
 	return due
@@ -154,9 +169,4 @@ func (k *returns) len() int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return len(k.waiting)
-}
-
-// call returns the call that makes the Return.
-func (one *keptReturn) call() *call {
-	return lone(step.Item{Key: one.key, Limit: one.limit, Op: step.Return, Cost: one.cost, Receipt: one.receipt})
 }

@@ -24,40 +24,33 @@ import (
 	"github.com/penstock-go/penstock/algorithms/internal/step"
 )
 
-// settle applies a call of settlements. The memory settles what it has admitted.
-// Returns of units that are owed make the debt smaller: the primary would receive
-// them before the debt, and could find fewer units to return. The primary settles
-// the rest: to it, the other items are of another limiter, and change nothing.
+// settle applies a call of settlements, except those that views have made. The memory
+// settles what it has admitted. Returns of units that are owed make the debt smaller: the
+// primary would receive them before the debt, and could find fewer units to return. The
+// primary settles the rest.
 func (f *fallback) settle(ctx context.Context, c *call) error {
 	var local part
-	var withdrawn []*item
-	others, now := len(c.items), f.now()
+	others, now := false, f.now()
 	for i := range c.items {
 		switch it := &c.items[i]; {
+		case it.fate == fateSettled:
 		case issuedHere(it):
-			others--
 			f.add(&local, it)
 		case it.undoes(now) && f.owed.withdraw(it, now):
-			others--
-			it.Dropped = true
-			withdrawn = append(withdrawn, it)
+			it.madeHere()
+		default:
+			others = true
 		}
 	}
 	settled, err := f.answer(ctx, &local)
 	for _, it := range local.items {
+		it.fate = fateSettled
 		if settled && it.Op == step.Return {
 			f.owed.unrecord(it, now)
 		}
 	}
-	if err == nil && others > 0 {
+	if err == nil && others {
 		err = f.settleShared(ctx, c)
-	}
-	if settled {
-		local.adopt()
-	}
-	for _, it := range withdrawn {
-		it.Dropped = false
-		it.handOver()
 	}
 	return err
 }
@@ -88,10 +81,9 @@ func (f *fallback) settleShared(ctx context.Context, c *call) error {
 	for i := range c.items {
 		it := &c.items[i]
 		switch {
-		case it.Dropped: // settled here, or another limiter's
 		case it.fate == fateSettled:
-			it.decide(it.Now, algorithms.Shared)
 			continue
+		case it.Dropped: // another limiter's
 		case it.returnsShared():
 			if c.isOverdue() && it.part == c.part || f.returns.failed(it, cause) {
 				it.handOver()
@@ -114,7 +106,7 @@ func (f *fallback) settleShared(ctx context.Context, c *call) error {
 		f.record(&forces)
 	}
 	if c.isOverdue() {
-		c.decided(answered, func(admitted bool) { f.settled(c, admitted) })
+		c.decided(func() { f.settled(c, answered) })
 	}
 	return errors.Join(failed, err)
 }

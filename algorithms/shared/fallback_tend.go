@@ -56,18 +56,18 @@ const (
 
 // tend runs until close.
 func (f *fallback) tend() {
-	tick := time.NewTicker(handBackEvery)
-	defer tick.Stop()
-	for n := time.Duration(0); ; n++ {
-		if n%(beatEvery/handBackEvery) == 0 {
-			f.beat()
-		}
+	tick, beats := time.Tick(handBackEvery), time.Tick(beatEvery)
+	for f.beat(); ; {
 		select {
 		case <-f.closing.Done():
 			f.handBack(time.Now().Add(handBackFor))
 			f.retire()
 			return
-		case <-tick.C:
+		case <-beats:
+			f.beat()
+		case <-tick:
+			f.handBack(time.Now().Add(handBackEvery))
+		case <-f.returns.urgent:
 			f.handBack(time.Now().Add(handBackEvery))
 		}
 	}
@@ -154,41 +154,29 @@ func (f *fallback) hurry() {
 	f.owed.hurry()
 }
 
-// handBack sends kept Returns and then debts to the primary, until the end.
+// handBack sends kept Returns and then debts to the primary, until the end, or until the primary answers
+// none of several. What belongs to a master that is bypassed is not sent, so it ends nothing.
 func (f *fallback) handBack(end time.Time) {
-	f.sendAll(end, func() (due []func() error) {
-		for _, one := range f.returns.pop(handBackKeys) {
-			due = append(due, func() error {
-				return f.send(one.call(), func(err error) { f.returns.end(one, err) })
-			})
-		}
-		return due
-	})
-	f.sendAll(end, func() (due []func() error) {
+	debts := func() (due []sending) {
 		for _, b := range f.owed.pop(handBackKeys, f.now()) {
-			due = append(due, func() error {
-				return f.send(b.call, func(err error) { f.backfilled(b, err) })
-			})
+			due = append(due, sending{b.call, func(err error) { f.backfilled(b, err) }})
 		}
 		return due
-	})
-}
-
-// sendAll sends the calls that pop returns, until the end, or until the primary answers none of
-// several. What belongs to a master that is bypassed is not sent, so it ends nothing.
-func (f *fallback) sendAll(end time.Time, pop func() []func() error) {
-	for more := true; more && time.Now().Before(end); {
-		var calls sync.WaitGroup
-		var answered atomic.Bool
-		for _, send := range pop() {
-			calls.Go(func() {
-				if err := send(); err == nil || errors.Is(err, trouble.ErrOpen) {
-					answered.Store(true)
-				}
-			})
+	}
+	for _, pop := range [...]func() []sending{f.returns.pop, debts} {
+		for more := true; more && time.Now().Before(end); {
+			var calls sync.WaitGroup
+			var answered atomic.Bool
+			for _, s := range pop() {
+				calls.Go(func() {
+					if err := f.send(s); err == nil || errors.Is(err, trouble.ErrOpen) {
+						answered.Store(true)
+					}
+				})
+			}
+			calls.Wait()
+			more = answered.Load()
 		}
-		calls.Wait()
-		more = answered.Load()
 	}
 }
 
@@ -208,14 +196,19 @@ func (f *fallback) backfilled(b backfill, err error) {
 	f.owed.end(b, refused, f.now()+pause.Microseconds())
 }
 
-// send sends a call of the fallback's. ended receives its answer, which may come late.
-func (f *fallback) send(c *call, ended func(error)) error {
-	defer c.free()
-	err := f.askBounded(c)
-	if c.isOverdue() {
-		c.decided(true, func(bool) { ended(c.err) })
+// A sending is a call of the fallback's. ended receives its answer, which may come late.
+type sending struct {
+	call  *call
+	ended func(error)
+}
+
+func (f *fallback) send(s sending) error {
+	defer s.call.free()
+	err := f.askBounded(s.call)
+	if s.call.isOverdue() {
+		s.call.decided(func() { s.ended(s.call.err) })
 	} else {
-		ended(err)
+		s.ended(err)
 	}
 	return err
 }
@@ -226,17 +219,12 @@ func (f *fallback) send(c *call, ended func(error)) error {
 func (f *fallback) beat() {
 	ctx, cancel := context.WithTimeout(f.closing, beatEvery/5)
 	defer cancel()
-	var sent time.Duration
-	if f.views != nil {
-		sent = f.views.now()
-	}
+	sent := f.views.now()
 	live, err := f.primary.beat(ctx, f.id)
-	if f.views != nil {
-		defer func() {
-			f.views.announced(sent, f.instances.Load(), err == nil)
-			f.views.find(f.report)
-		}()
-	}
+	defer func() {
+		f.views.announced(sent, f.instances.Load(), err == nil)
+		f.views.find(f.report)
+	}()
 	if err != nil {
 		f.fewerSince = time.Time{} // the primary may lose its data
 		if f.closing.Err() == nil && err != trouble.ErrOpen {

@@ -52,13 +52,13 @@ func (w *world) start(p primary, o *Options) {
 		w.shared.live = int64(options.Instances)
 	}
 	w.Limiter = &Limiter{report: r}
-	if o != nil && o.Views > 0 {
-		w.views = newViews(o.Views, o.Ahead, cs.AnyOpen)
+	if o == nil || o.Views == 0 {
+		options.Views = 0
 	}
-	w.fallback = newFallback(p, w.memory, cs, w.views, newReturns(r), &options, r)
-	if w.top = w.fallback; w.views != nil {
-		w.views.next, w.top = w.top, w.views
-	}
+	w.views = newViews(options.Views, options.Ahead, cs.AnyOpen)
+	w.shared.returns = newReturns(r)
+	w.fallback = newFallback(p, w.memory, cs, w.views, w.shared.returns, &options, r)
+	w.views.next, w.top = w.fallback, w.views
 	w.t.Cleanup(w.fallback.close)
 }
 

@@ -122,7 +122,7 @@ func TestLateAnswerOfABadKey(t *testing.T) {
 	f.owed.keys[d.key] = d
 	f.owed.mu.Unlock()
 	sent := f.owed.pop(1, f.now())[0]
-	if err := f.send(sent.call, func(err error) { f.backfilled(sent, err) }); err == nil {
+	if err := f.send(sending{sent.call, func(err error) { f.backfilled(sent, err) }}); err == nil {
 		t.Error("the answer came in time")
 	}
 	redistest.Until(t, "the answer has come", func() bool {

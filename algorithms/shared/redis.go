@@ -28,13 +28,14 @@ type redisLayer struct {
 	returns   *returns // that Redis could not execute
 	report    *report
 
-	only    *lane         // nil for the client of a Cluster
+	only    *batch.Lane   // nil for the client of a Cluster
 	cluster clusterClient // nil for other clients
 	routed  atomic.Bool   // the client of the Cluster knows the masters
-	lanes   sync.Map      // the address of the master -> *lane
+	lanes   sync.Map      // the address of the master -> *batch.Lane
 
 	checks, missing atomic.Uint64
-	eviction        eviction
+	informed        atomic.Bool // Redis has said what it evicts, or refuses INFO
+	foundAt         time.Time   // when a beat last looked for findings; only beats use it
 	decided         atomic.Bool // Redis has decided the probes of ready
 }
 
@@ -43,10 +44,10 @@ func newRedisLayer(client Client, o *Options, circuits *circuit.Circuits, kept *
 	r := &redisLayer{prefix: o.Prefix + ":", circuits: circuits, returns: kept, report: report}
 	r.transport = batch.New(batch.Options{Client: client, InFlight: o.InFlight, Deadline: o.Deadline, Now: o.Now, Watcher: r})
 	if r.cluster, _ = client.(clusterClient); r.cluster == nil {
-		r.only = r.newLane()
+		r.only = r.transport.Lane(circuits.Add())
 		r.lanes.Store("", r.only)
 	}
-	r.eviction.at = time.Now()
+	r.foundAt = time.Now()
 	return r
 }
 
@@ -72,7 +73,7 @@ func (r *redisLayer) Late(took time.Duration) { r.report.late(took, r.transport.
 // allow implements layer. The batches of the call keep the deadline, and report
 // their round trips to the circuits.
 func (r *redisLayer) allow(ctx context.Context, c *call) error {
-	if l := r.only; l != nil && l.circuit.Stops(c.ours) {
+	if l := r.only; l != nil && l.Circuit.Stops(c.ours) {
 		return trouble.ErrOpen // at once: most calls of an outage end here
 	}
 	if err := r.decide(ctx, c); err != nil {
@@ -83,18 +84,16 @@ func (r *redisLayer) allow(ctx context.Context, c *call) error {
 
 func (r *redisLayer) decide(ctx context.Context, c *call) error {
 	r.checks.Add(uint64(len(c.items)))
-	rc := &c.slots
-	if rc.redis != r {
-		rc.groups = nil // in tests, channels must not leave the synctest bubble of another limiter
-	}
-	rc.redis, rc.call, rc.items = r, c, c.items
-	rc.split()
-	if err := rc.run(ctx); err != nil {
+	r.split(c)
+	if err := r.run(ctx, c); err != nil {
 		c.fail()
 		return err
 	}
 	for i := range c.items {
 		it := &c.items[i]
+		if it.fate == fateSettled {
+			continue
+		}
 		if it.Answer.Missing {
 			r.missing.Add(1)
 		}

@@ -14,8 +14,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync/atomic"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -26,16 +24,10 @@ import (
 // findingCodes are the codes of all findings.
 var findingCodes = []string{"PS201", "PS202", "PS203", "PS204"}
 
-// An eviction says when Redis was asked what it evicts.
-type eviction struct {
-	asked atomic.Bool // it has answered, or refuses INFO
-	at    time.Time   // of a beat; only beats use it
-}
-
 // findings implements [Limiter.Findings].
 func (r *redisLayer) findings(ctx context.Context) []algorithms.Finding {
 	policy, err := r.evictionPolicy(ctx)
-	r.eviction.asked.Store(err == nil || strings.HasPrefix(err.Error(), "NOPERM"))
+	r.informed.Store(err == nil || strings.HasPrefix(err.Error(), "NOPERM"))
 	if err == nil {
 		r.report.find(policy != "", "PS201", fmt.Sprintf("Redis evicts limits when its memory is full, and denied clients start again: its maxmemory-policy is %s.", policy),
 			"In a Redis that only holds limits, raise maxmemory first, and then set maxmemory-policy noeviction. If it is shared with a cache, give the limits a Redis of their own.")
@@ -50,20 +42,17 @@ func (r *redisLayer) findings(ctx context.Context) []algorithms.Finding {
 
 // evictionPolicy asks Redis by which policy it evicts keys; "" if it does not.
 func (r *redisLayer) evictionPolicy(ctx context.Context) (string, error) {
-	if _, open := r.circuits.OpenNow(); open > 0 {
+	if r.circuits.AnyOpen() {
 		return "", trouble.ErrOpen
 	}
 	cmd := redis.NewStringCmd(ctx, "info", "memory")
 	if err := r.transport.Do(ctx, cmd); err != nil {
 		return "", err
 	}
-	info := make(map[string]string)
-	for line := range strings.Lines(cmd.Val()) {
-		name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
-		info[name] = value
+	_, text, _ := strings.Cut(cmd.Val(), "\nmaxmemory_policy:")
+	policy, _, _ := strings.Cut(text, "\n")
+	if policy = strings.TrimSpace(policy); policy == "noeviction" || strings.Contains(cmd.Val(), "\nmaxmemory:0") {
+		policy = ""
 	}
-	if policy := info["maxmemory_policy"]; policy != "noeviction" && info["maxmemory"] != "0" {
-		return policy, nil
-	}
-	return "", nil
+	return policy, nil
 }

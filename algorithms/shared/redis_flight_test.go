@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/algorithms/shared/internal/batch"
 	"github.com/penstock-go/penstock/internal/longtest"
 	"github.com/penstock-go/penstock/internal/redistest"
 )
@@ -75,7 +76,7 @@ func TestFlightOfClusterLanes(t *testing.T) {
 	for i := range keys {
 		keys[i] = keyOn(t, cluster, l, masters[i])
 	}
-	laneOf := func(i int) *lane {
+	laneOf := func(i int) *batch.Lane {
 		return l.redis.lane(l.StoredKey(algorithms.Check{Policy: "default", Key: keys[i], Limit: limit}))
 	}
 	ctx, stop := context.WithCancel(t.Context())

@@ -14,6 +14,7 @@ import (
 
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/algorithms/internal/step"
+	"github.com/penstock-go/penstock/algorithms/shared/internal/batch"
 	"github.com/penstock-go/penstock/algorithms/shared/internal/trouble"
 )
 
@@ -71,10 +72,10 @@ func failuresOf(l *Limiter) (n uint64) {
 }
 
 // laneMap returns the lanes by the addresses of their masters.
-func (r *redisLayer) laneMap() map[string]*lane {
-	all := make(map[string]*lane)
+func (r *redisLayer) laneMap() map[string]*batch.Lane {
+	all := make(map[string]*batch.Lane)
 	for addr, l := range r.lanes.Range {
-		all[addr.(string)] = l.(*lane)
+		all[addr.(string)] = l.(*batch.Lane)
 	}
 	return all
 }

@@ -30,7 +30,7 @@ func (r *redisLayer) instancesKey() string { return r.prefix + "{instances}" }
 // beat announces the instance id. It returns how many instances are live.
 func (r *redisLayer) beat(ctx context.Context, id string) (live int64, err error) {
 	key := r.instancesKey()
-	if r.lane(key).circuit.Open() {
+	if r.lane(key).Circuit.Stops(false) {
 		return 0, trouble.ErrOpen
 	}
 	clock := redis.NewTimeCmd(ctx, "time")
@@ -49,9 +49,9 @@ func (r *redisLayer) beat(ctx context.Context, id string) (live int64, err error
 	}
 	live = count.Val()
 	r.counted(live)
-	if time.Since(r.eviction.at) >= findEvery {
+	if time.Since(r.foundAt) >= findEvery {
 		r.findings(ctx)
-		r.eviction.at = time.Now()
+		r.foundAt = time.Now()
 	}
 	return live, nil
 }

@@ -26,7 +26,12 @@ func (r *redisLayer) storedKey(check algorithms.Check) string {
 	if check.Item(&it) != nil || it.Limit.Row.Refill == step.Never {
 		return ""
 	}
-	return string(appendStored([]byte(r.prefix), &it.Key))
+	return r.stored(&it.Key)
+}
+
+// stored returns the stored key of k.
+func (r *redisLayer) stored(k *step.Key) string {
+	return string(appendStored(append(make([]byte, 0, 2*maxPart), r.prefix...), k))
 }
 
 // appendStored appends the stored key of k, without the prefix.
@@ -60,16 +65,11 @@ func appendPart(dst []byte, part string) []byte {
 }
 
 func storable(part string) bool {
-	if part == "" || len(part) > maxPart || part[0] == '#' {
-		return false
-	}
-	for i := range len(part) {
-		if b := part[i]; b <= ' ' || b > '~' || b == '{' || b == '}' {
-			return false
-		}
-	}
-	return true
+	return part != "" && len(part) <= maxPart && part[0] != '#' && !strings.ContainsFunc(part, odd)
 }
+
+// odd reports whether a character may not be in a stored key: it is no printable ASCII, or it is a space or a brace.
+func odd(c rune) bool { return c <= ' ' || c > '~' || c == '{' || c == '}' }
 
 const clusterSlots = 16384
 

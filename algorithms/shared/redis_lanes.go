@@ -17,12 +17,6 @@ import (
 	"github.com/penstock-go/penstock/algorithms/shared/internal/circuit"
 )
 
-// A lane is that of one master, with its circuit.
-type lane struct {
-	*batch.Lane
-	circuit *circuit.Circuit
-}
-
 // A clusterClient is a [redis.ClusterClient], also embedded in another type.
 type clusterClient interface {
 	Options() *redis.ClusterOptions
@@ -31,7 +25,7 @@ type clusterClient interface {
 }
 
 // lane returns the lane of the master that has a stored key.
-func (r *redisLayer) lane(key string) *lane {
+func (r *redisLayer) lane(key string) *batch.Lane {
 	if r.only != nil {
 		return r.only
 	}
@@ -43,14 +37,9 @@ func (r *redisLayer) lane(key string) *lane {
 	}
 	l, ok := r.lanes.Load(addr)
 	if !ok {
-		l, _ = r.lanes.LoadOrStore(addr, r.newLane())
+		l, _ = r.lanes.LoadOrStore(addr, r.transport.Lane(r.circuits.Add()))
 	}
-	return l.(*lane)
-}
-
-func (r *redisLayer) newLane() *lane {
-	c := r.circuits.Add()
-	return &lane{r.transport.Lane(c), c}
+	return l.(*batch.Lane)
 }
 
 // keyTries is how many keys probeKey tries. A master with a hundredth of the
@@ -65,12 +54,12 @@ func (r *redisLayer) probeKey(c *circuit.Circuit, text string) (key string, ok b
 	}
 	for n := range keyTries {
 		key = fmt.Sprintf("%s-%d", text, n)
-		if r.lane("{"+key+"}").circuit == c {
+		if r.lane("{"+key+"}").Circuit == c {
 			return key, true
 		}
 	}
 	for addr, l := range r.lanes.Range {
-		if l.(*lane).circuit == c {
+		if l.(*batch.Lane).Circuit == c {
 			r.lanes.Delete(addr)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/algorithms/shared/internal/circuit"
 	"github.com/penstock-go/penstock/internal/longtest"
 	"github.com/penstock-go/penstock/internal/redistest"
 )
@@ -52,7 +53,7 @@ func TestLanesOfACluster(t *testing.T) {
 
 	// Each circuit has a key that its master holds, but not the key of the first lane.
 	for addr, lane := range l.redis.laneMap() {
-		key, ok := l.redis.probeKey(lane.circuit, "probe")
+		key, ok := l.redis.probeKey(lane.Circuit.(*circuit.Circuit), "probe")
 		if ok != (addr != "") || ok && cluster.Master(cluster.Slot("{"+key+"}")).Addr() != addr {
 			t.Errorf("%q: got key %s (%t), want one of the master", addr, key, ok)
 		}
@@ -104,10 +105,10 @@ func TestLanesAfterAFailover(t *testing.T) {
 		return ask() == nil && !slices.ContainsFunc(keys, func(key string) bool { return l.redis.lane(bucketKey(key)) == before })
 	})
 	wantLanes(t, cluster, l, keys)
-	if key, ok := l.redis.probeKey(before.circuit, "probe"); ok || l.redis.laneMap()[old.Addr()] != nil {
+	if key, ok := l.redis.probeKey(before.Circuit.(*circuit.Circuit), "probe"); ok || l.redis.laneMap()[old.Addr()] != nil {
 		t.Errorf("got the key %s to probe a master without slots, want none, and no lane", key)
 	}
-	if key, ok := l.redis.probeKey(l.redis.laneMap()[replica.Addr()].circuit, "probe"); !ok {
+	if key, ok := l.redis.probeKey(l.redis.laneMap()[replica.Addr()].Circuit.(*circuit.Circuit), "probe"); !ok {
 		t.Errorf("got no key to probe the new master: %s", key)
 	}
 	if err := ask(); err != nil {

@@ -41,7 +41,7 @@ func (r *redisLayer) ready(ctx context.Context) error {
 		}
 		return notReady(err)
 	}
-	if !r.eviction.asked.Load() {
+	if !r.informed.Load() {
 		r.findings(ctx)
 	}
 	return nil
@@ -55,17 +55,16 @@ const readyPolicy = "penstock~ready"
 // cannot be in one call with takes. The keys lie in different quarters of the
 // slots of a Cluster, so that a missing master shows.
 func probes() [3][]algorithms.Check {
-	bucket := algorithms.TokenBucket(10, time.Second)
-	window := algorithms.FixedWindow(1, time.Millisecond)
-	log := algorithms.SlidingWindowLog(10, time.Millisecond)
+	bucket, log := algorithms.TokenBucket(10, time.Second), algorithms.SlidingWindowLog(10, time.Millisecond)
+	probe := func(key string, l algorithms.Limit, op algorithms.Op) algorithms.Check {
+		return algorithms.Check{Policy: readyPolicy, Key: key, Limit: l, Op: op, Cost: 1}
+	}
 	return [3][]algorithms.Check{
-		{{Policy: readyPolicy, Key: readyKeys[0], Limit: bucket, Cost: 1}},
-		{{Policy: readyPolicy, Key: readyKeys[0], Limit: bucket, Cost: 1}},
+		{probe(readyKeys[0], bucket, algorithms.Take)},
+		{probe(readyKeys[0], bucket, algorithms.Take)},
 		{
-			{Policy: readyPolicy, Key: readyKeys[1], Limit: log, Cost: 1, Op: algorithms.Force},
-			{Policy: readyPolicy, Key: readyKeys[1], Limit: log, Cost: 1, Op: algorithms.Force},
-			{Policy: readyPolicy, Key: readyKeys[2], Limit: window, Op: algorithms.Reset},
-			{Policy: readyPolicy, Key: readyKeys[3], Limit: window, Op: algorithms.Reset},
+			probe(readyKeys[1], log, algorithms.Force), probe(readyKeys[1], log, algorithms.Force),
+			probe(readyKeys[2], bucket, algorithms.Reset), probe(readyKeys[3], bucket, algorithms.Reset),
 		},
 	}
 }
@@ -106,14 +105,8 @@ func (r *redisLayer) runCommands(ctx context.Context) error {
 			}
 			commands = append(commands, redis.NewCmd(ctx, args...))
 		}
-		// Errors of keys come before all others.
 		if err := r.transport.Do(ctx, commands...); err != nil && trouble.Of(err).Reason != trouble.Key {
 			return err
-		}
-		for _, cmd := range commands {
-			if err := trouble.AsTimeout(cmd.Err()); err != nil && trouble.Of(err).Reason != trouble.Key {
-				return err
-			}
 		}
 	}
 	return nil

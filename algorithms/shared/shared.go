@@ -25,7 +25,7 @@ type Limiter struct {
 	redis    *redisLayer
 	memory   *algorithms.Memory
 	fallback *fallback
-	views    *views // nil if off
+	views    *views
 	report   *report
 }
 
@@ -46,15 +46,13 @@ func New(rdb Client, o *Options) (*Limiter, error) {
 	}
 	l.report.guesses = options.Instances == 1
 	circuits, kept := circuit.New(options.Deadline), newReturns(l.report)
-	if options.Now == nil && options.Views != ViewsOff { // it keeps time by this process
-		l.views = newViews(options.Views, options.Ahead, circuits.AnyOpen)
+	if options.Now != nil { // views keep time by this process
+		options.Views = ViewsOff
 	}
+	l.views = newViews(max(0, options.Views), options.Ahead, circuits.AnyOpen)
 	l.redis = newRedisLayer(rdb, &options, circuits, kept, l.report)
 	l.fallback = newFallback(l.redis, l.memory, circuits, l.views, kept, &options, l.report)
-	l.top = l.fallback
-	if l.views != nil { // over the fallback: below it, it would hide an outage from the circuits
-		l.views.next, l.top = l.top, l.views
-	}
+	l.views.next, l.top = l.fallback, l.views // over the fallback: below it, views would hide an outage from the circuits
 	return l, nil
 }
 
@@ -106,9 +104,7 @@ func (l *Limiter) Stats() algorithms.Stats {
 	l.redis.addStats(&s)
 	l.fallback.addStats(&s)
 	l.report.addStats(&s)
-	if l.views != nil {
-		l.views.addStats(&s)
-	}
+	l.views.addStats(&s)
 	return s
 }
 
@@ -116,9 +112,7 @@ func (l *Limiter) Stats() algorithms.Stats {
 // Later calls work, but the limiter does not recover from an outage any more. You may call Close repeatedly. Close
 // the client last. The error is always nil.
 func (l *Limiter) Close() error {
-	if l.views != nil {
-		l.views.close()
-	}
+	l.views.close()
 	l.fallback.close()
 	return nil
 }

@@ -33,18 +33,21 @@ type item struct {
 	hash     uint64 // of the key: every layer uses the same
 	exact    bool
 	fail     algorithms.FailureMode
-	fate     fate                // of an item whose call has failed
+	fate     fate
 	decision algorithms.Decision // the layers' answer
 
-	redisItem
+	// Only the Redis layer uses these.
+	slot uint16
+	part int // the group that it is in, noPart if in none
 }
 
-// A fate says what is known of an item in Redis. The zero value: nothing was executed.
+// A fate says what is known of an item whose call goes on without an answer for it, or has failed. The zero value:
+// Redis has executed nothing.
 type fate uint8
 
 const (
 	fateUnknown fate = 1 + iota // Redis may have charged it, and has not answered
-	fateSettled                 // Redis has settled it, although its call has failed
+	fateSettled                 // a settlement that is made: no layer touches it any more
 )
 
 // A call is the items of one Allow. Items never move, because they point to each
@@ -53,10 +56,15 @@ type call struct {
 	items []item
 	steps step.Call // the items as steps see them
 	ours  bool      // of the limiter itself: circuits do not count it
+	asks  bool      // views must not answer it while Redis can: it has trials, which are counted, settlements, or exact takes
+	waits bool      // a take of it must not be charged later
 	known bool      // a remembered denial has answered it, and not Redis
 	ahead bool      // its takes were admitted already: without Redis, the memory forces their units
-	slots redisCall
 	overdue
+
+	// Only the Redis layer uses these.
+	redis  *redisLayer
+	groups []batch.Group // one of each slot
 }
 
 var calls = sync.Pool{New: func() any { return new(call) }}
@@ -121,7 +129,10 @@ func lone(it step.Item) *call {
 func (c *call) add(it *item) error {
 	it.hash, it.fate = step.Hash(seed, it.Key.Policy, it.Key.Text, it.Key.Scope.ID), 0
 	it.Dropped = it.Receipt.Units > 0 && it.Op.Reads() && it.Receipt.Source != uint8(algorithms.Shared)
-	return c.steps.Add(&it.Item.Item)
+	err := c.steps.Add(&it.Item.Item)
+	c.asks = c.asks || it.Op != step.Take || it.exact
+	c.waits = c.waits || !it.Limit.Row.ChargedLater || it.Cost == 0 || it.fail == algorithms.FailClosed || it.Home != &it.Item.Item
+	return err
 }
 
 // free gives c back to the pool, unless something may still use it.
@@ -133,12 +144,13 @@ func (c *call) free() {
 		c.items[i].Forget()
 		c.items[i].Stored = ""
 	}
-	for i := range c.slots.groups {
-		c.slots.groups[i].Reset()
+	for i := range c.groups {
+		c.groups[i].Reset()
 	}
-	c.slots.groups = c.slots.groups[:0]
+	c.groups = c.groups[:0]
 	clear(c.steps.Items)
-	c.items, c.steps.Items, c.ours, c.known, c.ahead = c.items[:0], c.steps.Items[:0], false, false, false
+	c.items, c.steps.Items, c.known, c.ahead = c.items[:0], c.steps.Items[:0], false, false
+	c.ours, c.asks, c.waits = false, false, false
 	calls.Put(c)
 }
 
@@ -179,7 +191,13 @@ func (it *item) undoes(now int64) bool {
 		l.Row.ChargedLater && (l.Row.Refill == step.Continuously || l.Turned(it.Receipt.T, now) == 0)
 }
 
-// handOver answers a Return that the limiter makes later, or has made without Redis: its receipt is used.
+// madeHere answers a Return that this process has made without Redis.
+func (it *item) madeHere() {
+	it.handOver()
+	it.Dropped, it.fate = true, fateSettled
+}
+
+// handOver answers a Return that the limiter has taken over: its receipt is used.
 func (it *item) handOver() {
 	var rest step.Receipt
 	it.Left(&rest, uint8(algorithms.Shared))

@@ -89,36 +89,25 @@ func (o *Options) withDefaults() Options {
 // validate returns everything that is wrong with options for a client. They have
 // their defaults.
 func (o *Options) validate(c Client) error {
-	errs := []error{validateClient(c)}
-	mistake := func(format string, args ...any) {
-		errs = append(errs, fmt.Errorf("shared: "+format, args...))
+	errs, pool := []error{validateClient(c)}, 0
+	if errs[0] == nil {
+		pool = batch.PoolOf(c)
 	}
-	odd := func(c rune) bool { return c <= ' ' || c > '~' || c == '{' || c == '}' }
-	if len(o.Prefix) > maxPrefix || strings.ContainsFunc(o.Prefix, odd) {
-		mistake("Prefix is %q; want at most %d bytes of printable ASCII without spaces and braces", o.Prefix, maxPrefix)
+	mistake := func(wrong bool, format string, args ...any) {
+		if wrong {
+			errs = append(errs, fmt.Errorf("shared: "+format, args...))
+		}
 	}
-	if o.Deadline < 0 {
-		mistake("Deadline is %v; it must not be negative", o.Deadline)
-	}
-	if o.InFlight < 0 {
-		mistake("InFlight is %d; it must not be negative", o.InFlight)
-	} else if errs[0] == nil && o.InFlight > cmp.Or(batch.PoolOf(c), o.InFlight) {
-		mistake("InFlight is %d, and the client's PoolSize is only %d", o.InFlight, batch.PoolOf(c))
-	}
-	if o.Instances < 0 || o.Instances > maxInstances {
-		mistake("Instances is %d; want at most %d, or 0 for 1", o.Instances, maxInstances)
-	}
-	if o.MaxKeys < 0 {
-		mistake("MaxKeys is %d; it must not be negative", o.MaxKeys)
-	}
-	if o.Views < ViewsOff {
-		mistake("Views is %d; it must not be negative, except ViewsOff", o.Views)
-	}
-	if o.Ahead < 0 || o.Ahead > 50 {
-		mistake("Ahead is %d; want per cent from 0 to 50", o.Ahead)
-	} else if o.Ahead > 0 && (o.Now != nil || o.Views == ViewsOff) {
-		mistake("Ahead is %d; it needs Views, and no Now", o.Ahead)
-	}
+	mistake(len(o.Prefix) > maxPrefix || strings.ContainsFunc(o.Prefix, odd),
+		"Prefix is %q; want at most %d bytes of printable ASCII without spaces and braces", o.Prefix, maxPrefix)
+	mistake(o.Deadline < 0, "Deadline is %v; it must not be negative", o.Deadline)
+	mistake(o.InFlight < 0, "InFlight is %d; it must not be negative", o.InFlight)
+	mistake(pool > 0 && o.InFlight > pool, "InFlight is %d, and the client's PoolSize is only %d", o.InFlight, pool)
+	mistake(o.Instances < 0 || o.Instances > maxInstances, "Instances is %d; want at most %d, or 0 for 1", o.Instances, maxInstances)
+	mistake(o.MaxKeys < 0, "MaxKeys is %d; it must not be negative", o.MaxKeys)
+	mistake(o.Views < ViewsOff, "Views is %d; it must not be negative, except ViewsOff", o.Views)
+	mistake(o.Ahead < 0 || o.Ahead > 50, "Ahead is %d; want per cent from 0 to 50", o.Ahead)
+	mistake(o.Ahead > 0 && o.Ahead <= 50 && (o.Now != nil || o.Views == ViewsOff), "Ahead is %d; it needs Views, and no Now", o.Ahead)
 	return errors.Join(errs...)
 }
 

@@ -16,9 +16,9 @@
 //	         the call fails            a group ends overdue
 //	whole ─────────────────> failed   whole ──────────────> overdue
 //
-//	          decided                       settled
-//	overdue ──────────> admitted, refused ──────────> settled: acts
-//	overdue ──────────────────────────────settled───> settled ── decided: acts
+//	          decided             settled
+//	overdue ──────────> decided ──────────> settled: acts
+//	overdue ──────────────────────settled─> settled ── decided: acts
 //
 // Only a whole call goes back to the pool. While the call is overdue, the batch alone
 // writes item.Answer and item.Now, and the layers alone write item.decision and
@@ -40,8 +40,7 @@ const (
 	callWhole   uint32 = iota
 	callFailed         // a batch may still read the items
 	callOverdue        // Redis may still execute a group of it
-	callAdmitted
-	callRefused
+	callDecided
 	callSettled
 )
 
@@ -49,9 +48,9 @@ const (
 // value is a call that has not.
 type overdue struct {
 	state atomic.Uint32
-	part  int                 // the group that is overdue
-	err   error               // why the group has no answers, once it has settled
-	then  func(admitted bool) // acts
+	part  int    // the group that is overdue
+	err   error  // why the group has no answers, once it has settled
+	then  func() // acts
 }
 
 // fail notes that the call has failed. All its groups have ended.
@@ -69,23 +68,16 @@ func (o *overdue) isOverdue() bool { return o.state.Load() >= callOverdue }
 // Settled implements [batch.Owner].
 func (o *overdue) Settled(err error) {
 	o.err = err
-	switch o.state.Swap(callSettled) {
-	case callAdmitted:
-		o.then(true)
-	case callRefused:
-		o.then(false)
+	if o.state.Swap(callSettled) == callDecided {
+		o.then()
 	}
 }
 
-// decided notes how an overdue call was decided. then acts, now or once the group has
+// decided notes that an overdue call was decided. then acts, now or once the group has
 // settled.
-func (o *overdue) decided(admitted bool, then func(admitted bool)) {
+func (o *overdue) decided(then func()) {
 	o.then = then
-	decision := callRefused
-	if admitted {
-		decision = callAdmitted
-	}
-	if !o.state.CompareAndSwap(callOverdue, decision) {
-		then(admitted)
+	if !o.state.CompareAndSwap(callOverdue, callDecided) {
+		then()
 	}
 }

@@ -16,6 +16,7 @@ package shared
 import (
 	"fmt"
 	"log/slog"
+	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -33,15 +34,15 @@ const (
 // A report counts and logs what happens inside a limiter.
 type report struct {
 	log       *logwriter.Writer
-	turnsWait time.Duration             // for lines of other circuits
-	errors    map[string]*atomic.Uint64 // by reason; the map never changes
-	cause     atomic.Pointer[error]     // of the circuit that opened last
-	wrong     atomic.Bool               // the log says that Redis is misconfigured, and not that this has ended
+	turnsWait time.Duration         // for lines of other circuits
+	cause     atomic.Pointer[error] // of the circuit that opened last
+	wrong     atomic.Bool           // the log says that Redis is misconfigured, and not that this has ended
 	reply     atomic.Pointer[lateReply]
 	guesses   bool      // how many limiters share Redis, until Redis reports it
 	alone     time.Time // when a beat last counted one limiter; only beats use it
 
 	mu        sync.Mutex                    // guards the fields below
+	errors    map[string]uint64             // by reason
 	found     map[string]algorithms.Finding // by code
 	opened    time.Time                     // when the first of the open circuits opened
 	closed    time.Time                     // when a circuit closed last
@@ -63,27 +64,14 @@ type steady struct {
 	suppressed int       // failures since that line
 }
 
-// next notes a failure. It reports whether the failure has a line, and how many
-// before it had none.
-func (s *steady) next(now time.Time) (suppressed int, ok bool) {
-	begins := now.Sub(s.last) >= quietFor
-	s.last = now
-	if !begins && now.Sub(s.line) < lineEvery {
-		s.suppressed++
-		return 0, false
-	}
-	suppressed, s.suppressed, s.line = s.suppressed, 0, now
-	return suppressed, true
-}
-
 // newReport returns the report of a limiter whose circuits are many, or one.
 func newReport(log *slog.Logger, many bool) *report {
-	r := &report{log: logwriter.New(log), errors: make(map[string]*atomic.Uint64), found: make(map[string]algorithms.Finding), alone: time.Now()}
+	r := &report{log: logwriter.New(log), errors: make(map[string]uint64), found: make(map[string]algorithms.Finding), alone: time.Now()}
 	if many {
 		r.turnsWait = logwriter.TurnsFor
 	}
 	for _, reason := range trouble.Reasons() {
-		r.errors[reason] = new(atomic.Uint64)
+		r.errors[reason] = 0
 	}
 	return r
 }
@@ -92,9 +80,9 @@ func newReport(log *slog.Logger, many bool) *report {
 // long were not sent, once for all the calls in it.
 func (r *report) failed(err error) {
 	t := trouble.Of(err)
-	r.errors[t.Reason].Add(1)
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.errors[t.Reason]++
 	switch {
 	case t.Reason == trouble.Configuration:
 		r.wrong.Store(true)
@@ -106,11 +94,17 @@ func (r *report) failed(err error) {
 	}
 }
 
-// steadily adds a line about trouble that may go on. It requires mu.
+// steadily notes a failure of trouble that may go on, and adds its line, if it has one. It requires mu.
 func (r *report) steadily(s *steady, level slog.Level, text string, args ...any) {
-	if suppressed, ok := s.next(time.Now()); ok {
-		r.log.Add(level, text, append(args, "suppressed", suppressed)...)
+	now := time.Now()
+	begins := now.Sub(s.last) >= quietFor
+	s.last = now
+	if !begins && now.Sub(s.line) < lineEvery {
+		s.suppressed++
+		return
 	}
+	r.log.Add(level, text, append(args, "suppressed", s.suppressed)...)
+	s.suppressed, s.line = 0, now
 }
 
 // answered: Redis has decided a call. If it was misconfigured before, and calls
@@ -218,16 +212,13 @@ func (r *report) explained(err error) error {
 }
 
 func (r *report) addStats(s *algorithms.Stats) {
-	s.Redis.Errors = make(map[string]uint64, len(r.errors))
-	for reason, n := range r.errors {
-		s.Redis.Errors[reason] = n.Load()
-	}
 	if cause := r.cause.Load(); cause != nil {
 		s.Fallback.Reason, s.Fallback.Error = Reason(*cause), r.explained(trouble.Brief(*cause)).Error()
 	}
 	s.Redis.Findings = make(map[string]bool, len(findingCodes))
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	s.Redis.Errors = maps.Clone(r.errors)
 	for _, code := range findingCodes {
 		_, s.Redis.Findings[code] = r.found[code]
 	}

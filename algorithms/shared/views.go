@@ -33,9 +33,9 @@ package shared
 import (
 	"context"
 	"math"
-	"sync"
 	"sync/atomic"
 	"time"
+	"unique"
 
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/algorithms/internal/step"
@@ -64,16 +64,13 @@ type views struct {
 	asked             [aheadReasons]atomic.Uint64
 	overdrawn         atomic.Uint64 // units
 	asking            asking
-
-	mu     sync.Mutex // guards closed, and adding to flying
-	closed bool
-	flying sync.WaitGroup
+	closed            atomic.Bool
 }
 
 // A view is what this process knows of one key.
 type view struct {
 	key             step.Key
-	limit           *step.Limit
+	limit           unique.Handle[step.Limit]
 	t, n, f         int64 // the state of the answer; only if the limit does not list its units
 	retryAt, unitAt int64 // its instants; only if the limit lists its units
 	now             int64 // µs: the clock of the answer
@@ -97,7 +94,7 @@ type view struct {
 	troubled bool // Redis has not answered the latest charge
 }
 
-// newViews returns views without a layer below, which admit ahead per cent of each burst ahead.
+// newViews returns views of up to about maxKeys keys, without a layer below, which admit ahead per cent of each burst ahead.
 func newViews(maxKeys, ahead int, open func() bool) *views {
 	v := &views{start: time.Now(), ahead: int64(ahead), open: open, sending: make(chan struct{}, maxSending)}
 	for i := range v.shards {
@@ -110,22 +107,25 @@ func newViews(maxKeys, ahead int, open func() bool) *views {
 // now returns the instant by which views grow old.
 func (v *views) now() time.Duration { return time.Since(v.start) }
 
-func (v *views) shard(it *item) *viewShard { return &v.shards[it.hash%viewShards] }
+// locked locks the shard of an item's key, and returns it and the view of the key, or nil.
+func (v *views) locked(it *item) (*viewShard, *view) {
+	sh := &v.shards[it.hash%viewShards]
+	sh.mu.Lock()
+	return sh, sh.find(it)
+}
 
 func (v *views) allow(ctx context.Context, c *call) error {
 	asked := v.now()
-	if rememberable(c) {
+	if !c.asks {
 		if v.recall(c, asked, true) {
 			v.denied.Add(1)
 			return nil
 		}
-		if v.ahead > 0 && mayLater(c) && v.admit(c, asked) {
+		if v.ahead > 0 && !c.waits && v.admit(c, asked) {
 			return nil
 		}
 	} else if v.ahead > 0 {
-		if v.cancel(c) {
-			return nil
-		}
+		v.cancel(c)
 		v.follow(ctx, c)
 	}
 	err := v.next.allow(ctx, c)
@@ -135,8 +135,7 @@ func (v *views) allow(ctx context.Context, c *call) error {
 	answered := v.now()
 	for i := range c.items {
 		it := &c.items[i]
-		sh := v.shard(it)
-		sh.mu.Lock()
+		sh, _ := v.locked(it)
 		switch {
 		case err != nil: // perhaps Redis has executed some
 			sh.forget(it, answered)
@@ -148,17 +147,6 @@ func (v *views) allow(ctx context.Context, c *call) error {
 	return err
 }
 
-// rememberable reports whether views may answer a call while Redis can. They may
-// not answer trials, which must be counted, and exact items, which must be asked.
-func rememberable(c *call) bool {
-	for i := range c.items {
-		if it := &c.items[i]; it.Op != step.Take || it.exact {
-			return false
-		}
-	}
-	return true
-}
-
 // recall answers the call if a view denies one of its takes: a fresh view, while Redis
 // can answer, and otherwise any view, of a FailLocal take. The other items are allowed
 // and Undecided.
@@ -168,9 +156,7 @@ func (v *views) recall(c *call, now time.Duration, fresh bool) bool {
 		if it.Op != step.Take || !fresh && it.fail != algorithms.FailLocal {
 			continue
 		}
-		sh := v.shard(it)
-		sh.mu.Lock()
-		w := sh.find(it)
+		sh, w := v.locked(it)
 		if w == nil || fresh && (w.old || now >= w.asked+freshFor) || !w.denies(it, now) {
 			sh.mu.Unlock()
 			continue
@@ -194,7 +180,7 @@ func (v *views) recall(c *call, now time.Duration, fresh bool) bool {
 
 // denies reports whether an item certainly has no room now.
 func (w *view) denies(it *item, now time.Duration) bool {
-	if w.unsure || *w.limit != it.Limit {
+	if w.unsure || w.limit.Value() != it.Limit {
 		return false
 	}
 	if !it.Limit.Row.Counted {
@@ -236,13 +222,13 @@ func (v *views) learn(sh *viewShard, it *item, asked, answered time.Duration) {
 	}
 	if !it.Limit.Row.Counted && it.decision.Allowed {
 		fits := it.decision.ResetAfter == 0 || w.least <= it.decision.Remaining
-		w.unsure = w.unsure || fits || *w.limit != it.Limit
+		w.unsure = w.unsure || fits || w.limit.Value() != it.Limit
 		w.old = true // such an answer has no figures of another need
 		return
 	}
 	a := &it.Answer
 	w.t, w.n, w.f, w.retryAt, w.unitAt = a.T, a.N, a.F, a.RetryAt, a.UnitAt
-	w.limit, w.now, w.asked, w.answered = sh.share(&it.Limit), it.Now, asked, answered
+	w.limit, w.now, w.asked, w.answered = unique.Make(it.Limit), it.Now, asked, answered
 	w.old, w.unsure, w.lowered, w.troubled, w.seeded = false, false, lowers, false, false
 	w.least, w.free = it.Need, asked+freshFor
 	switch wait := it.decision.RetryAfter; {
@@ -256,11 +242,10 @@ func (v *views) learn(sh *viewShard, it *item, asked, answered time.Duration) {
 // startsWith returns the units of an item's key that are in use as far as its view says, once after each
 // answer of Redis, and otherwise 0.
 func (v *views) startsWith(it *item) int64 {
-	now, sh := v.now(), v.shard(it)
-	sh.mu.Lock()
+	now := v.now()
+	sh, w := v.locked(it)
 	defer sh.mu.Unlock()
-	w := sh.find(it)
-	if w == nil || w.seeded || w.unsure || w.now == 0 || *w.limit != it.Limit || !it.Limit.Row.Counted {
+	if w == nil || w.seeded || w.unsure || w.now == 0 || w.limit.Value() != it.Limit || !it.Limit.Row.Counted {
 		return 0
 	}
 	w.seeded = true

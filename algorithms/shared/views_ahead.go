@@ -79,7 +79,7 @@ const aheadAfter = 2 * beatEvery
 func (v *views) instances(now time.Duration) (int64, aheadReason) {
 	since, last, live := time.Duration(v.since.Load()), time.Duration(v.last.Load()), v.live.Load()
 	switch {
-	case v.open() || v.offset.Load() == 0:
+	case v.closed.Load() || v.open() || v.offset.Load() == 0:
 		return 0, askedTrouble
 	case live == 0 || since+aheadAfter >= now || last+aheadAfter <= now:
 		return 0, askedCensus
@@ -87,17 +87,6 @@ func (v *views) instances(now time.Duration) (int64, aheadReason) {
 		return 0, askedBusy
 	}
 	return live, askedNot
-}
-
-// mayLater reports whether all takes of a call may be charged later.
-func mayLater(c *call) bool {
-	for i := range c.items {
-		it := &c.items[i]
-		if !it.Limit.Row.ChargedLater || it.Cost == 0 || it.fail == algorithms.FailClosed || it.Home != &it.Item.Item {
-			return false
-		}
-	}
-	return true
 }
 
 // admit admits the takes of a call ahead, or none of them.
@@ -122,14 +111,13 @@ func (v *views) admit(c *call, now time.Duration) bool {
 func (v *views) owe(items []item) {
 	for i := range items {
 		it := &items[i]
-		sh := v.shard(it)
-		sh.mu.Lock()
-		w := sh.find(it)
+		sh, w := v.locked(it)
 		starts := !w.flies
 		w.pending, w.flies = w.pending+it.Cost, true
 		sh.mu.Unlock()
 		if starts {
-			v.fly(sh, w)
+			v.charges.Add(1)
+			go v.charge(sh, w)
 		}
 	}
 }
@@ -138,9 +126,8 @@ func (v *views) owe(items []item) {
 func (v *views) release(items []item) {
 	for i := range items {
 		it := &items[i]
-		sh := v.shard(it)
-		sh.mu.Lock()
-		sh.find(it).unacked -= it.Cost
+		sh, w := v.locked(it)
+		w.unacked -= it.Cost
 		sh.mu.Unlock()
 	}
 }
@@ -155,15 +142,13 @@ func (v *views) reserve(it *item, now time.Duration, live int64) aheadReason {
 		}
 		return askedAllowance
 	}
-	sh := v.shard(it)
-	sh.mu.Lock()
+	sh, w := v.locked(it)
 	defer sh.mu.Unlock()
-	w := sh.find(it)
 	if w == nil && now >= sh.lossy {
 		w = sh.add(it, now)
 	}
 	switch {
-	case w == nil, *w.limit != it.Limit:
+	case w == nil, w.limit.Value() != it.Limit:
 		return askedUnknown
 	case w.troubled, w.unsure:
 		return askedTrouble
@@ -189,32 +174,19 @@ func (v *views) reserve(it *item, now time.Duration, live int64) aheadReason {
 	return askedNot
 }
 
-// cancel makes the Returns of a call by taking their units off the charges that are not sent
-// yet. It makes all of them, or none.
-func (v *views) cancel(c *call) bool {
+// cancel makes Returns of a call by taking their units off the charges that are not sent yet.
+func (v *views) cancel(c *call) {
 	now := v.offset.Load() + v.now().Microseconds()
 	for i := range c.items {
-		if it := &c.items[i]; !it.undoes(now) || !v.withhold(it) {
-			v.owe(c.items[:i])
-			return false
+		it := &c.items[i]
+		if !it.undoes(now) {
+			continue
 		}
+		sh, w := v.locked(it)
+		if w != nil && w.pending >= it.Cost {
+			w.pending, w.unacked = w.pending-it.Cost, w.unacked-it.Cost
+			it.madeHere()
+		}
+		sh.mu.Unlock()
 	}
-	v.release(c.items)
-	for i := range c.items {
-		c.items[i].handOver()
-	}
-	return true
-}
-
-// withhold takes the units of a Return off the charge of its key, if the charge is not sent yet. They stay reserved.
-func (v *views) withhold(it *item) bool {
-	sh := v.shard(it)
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	w := sh.find(it)
-	if w == nil || w.pending < it.Cost {
-		return false
-	}
-	w.pending -= it.Cost
-	return true
 }

@@ -91,7 +91,9 @@ func TestBytesOfAView(t *testing.T) {
 		it := &c.items[0]
 		it.Now, it.Answer = now, step.Answer{Allowed: true, Charged: true, T: now, N: 1}
 		it.decide(now, algorithms.Shared)
-		v.learn(v.shard(it), it, 0, 0)
+		sh, _ := v.locked(it)
+		v.learn(sh, it, 0, 0)
+		sh.mu.Unlock()
 		c.free()
 	}
 	each := (inUse() - before) / keys

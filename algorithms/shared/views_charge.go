@@ -32,20 +32,6 @@ const (
 	maxSending = 1024                 // charges on their way to Redis
 )
 
-// fly starts the charges of a key. After close, the caller waits for them.
-func (v *views) fly(sh *viewShard, w *view) {
-	v.charges.Add(1)
-	v.mu.Lock()
-	closed := v.closed
-	if !closed {
-		v.flying.Go(func() { v.charge(sh, w) })
-	}
-	v.mu.Unlock()
-	if closed {
-		v.charge(sh, w)
-	}
-}
-
 // charge charges the pending units of a key, until there are none.
 func (v *views) charge(sh *viewShard, w *view) {
 	defer v.charges.Add(-1)
@@ -53,7 +39,7 @@ func (v *views) charge(sh *viewShard, w *view) {
 		time.Sleep(gatherFor - v.now()%gatherFor)
 		v.sending <- struct{}{}
 		sh.mu.Lock()
-		units, limit := w.pending, *w.limit
+		units, limit := w.pending, w.limit.Value()
 		w.pending, w.sent = 0, units > 0
 		sh.mu.Unlock()
 		if units > 0 && !v.chargeUnits(sh, w, &limit, step.Take, units) {
@@ -83,8 +69,7 @@ func (v *views) follow(ctx context.Context, c *call) {
 		if !it.returnsShared() {
 			continue
 		}
-		sh := v.shard(it)
-		for landed, last := sh.landing(it); landed != nil; {
+		for landed, last := v.landing(it); landed != nil; {
 			select {
 			case <-landed:
 			case <-ctx.Done():
@@ -93,7 +78,7 @@ func (v *views) follow(ctx context.Context, c *call) {
 			if last {
 				break
 			}
-			landed, _ = sh.landing(it)
+			landed, _ = v.landing(it)
 			last = true // units that come meanwhile are not waited for
 		}
 	}
@@ -101,10 +86,9 @@ func (v *views) follow(ctx context.Context, c *call) {
 
 // landing returns a channel that is closed when the next charge of an item's key ends; nil if there is none. It
 // is the last one of the units so far, unless others gather while it is on its way.
-func (sh *viewShard) landing(it *item) (landed <-chan struct{}, last bool) {
-	sh.mu.Lock()
+func (v *views) landing(it *item) (landed <-chan struct{}, last bool) {
+	sh, w := v.locked(it)
 	defer sh.mu.Unlock()
-	w := sh.find(it)
 	if w == nil || !w.sent && w.pending == 0 {
 		return nil, true
 	}
@@ -146,10 +130,10 @@ func (v *views) answered(sh *viewShard, w *view, c *call, asked time.Duration) {
 	}
 }
 
-// close waits for the charges under way: at most two deadlines, and a span, for each maxSending of them.
+// close waits for the charges under way: at most two deadlines, and a span, for each maxSending of them. Nothing is
+// admitted ahead any more.
 func (v *views) close() {
-	v.mu.Lock()
-	v.closed = true
-	v.mu.Unlock()
-	v.flying.Wait()
+	for v.closed.Store(true); v.charges.Load() > 0; {
+		time.Sleep(gatherFor)
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"math"
 	"sync"
 	"time"
+	"unique"
 
 	"github.com/penstock-go/penstock/algorithms/internal/step"
 )
@@ -15,7 +16,6 @@ type viewShard struct {
 	most    int              // keys
 	mu      sync.Mutex       // guards the fields below, and the views
 	keys    map[uint64]*view // by the hash of the key
-	limit   *step.Limit      // the latest, which views share
 	settled time.Duration    // when the latest settlement was answered
 	lossy   time.Duration    // until then, an unknown key may be one whose view was dropped although it counts
 }
@@ -56,26 +56,18 @@ func (sh *viewShard) add(it *item, now time.Duration) *view {
 	if dropSome(sh.keys, drop); len(sh.keys) >= sh.most {
 		return nil
 	}
-	w := &view{key: it.Key.Clone(), limit: sh.share(&it.Limit)}
+	w := &view{key: it.Key.Clone(), limit: unique.Make(it.Limit)}
 	sh.keys[it.hash] = w
 	return w
 }
 
-// share returns a copy of a limit that lasts. It requires mu.
-func (sh *viewShard) share(l *step.Limit) *step.Limit {
-	if sh.limit == nil || *sh.limit != *l {
-		kept := *l
-		sh.limit = &kept
-	}
-	return sh.limit
-}
-
 // ends returns when a view tells nothing any more.
 func (w *view) ends(now time.Duration) time.Duration {
-	if !w.limit.Row.Counted {
+	l := w.limit.Value()
+	if !l.Row.Counted {
 		return w.free
 	}
 	t := w.now + (now - w.answered).Microseconds()
-	left := step.Until(w.limit.FullAt(w.limit.At(w.state(), t)), t)
+	left := step.Until(l.FullAt(l.At(w.state(), t)), t)
 	return max(w.free, now+min(left, math.MaxInt64-now))
 }

@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"math"
 	"slices"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -27,13 +26,13 @@ type script struct {
 	packed  []byte       // limits
 	takes   []byte
 	checks  []byte
+	around  int64 // µs: the instant around which calendars have their turns
 	now     int64 // µs: of the decisions; 0: the server's
 	nowText scriptText
 	args    []any
 	name    scriptName // an argument
 	refused bool       // and was sent again
 	cmd     *redis.Cmd
-	clock   func() time.Time
 }
 
 // A scriptText is an argument that needs no allocation, because a pointer to it
@@ -65,9 +64,9 @@ func (s *script) reset() {
 }
 
 // pack writes the arguments of the script. Takes that are alone on their keys come
-// first, because they are most checks.
-func (s *script) pack(clock func() time.Time) {
-	s.clock = clock
+// first, because they are most checks. around is this process's clock.
+func (s *script) pack(around int64) {
+	s.around = around
 	s.rest = slices.DeleteFunc(append(s.rest, s.groups...), s.addToTally)
 	s.rest = slices.DeleteFunc(s.rest, s.addToCalls)
 	s.groups = s.groups[:0]
@@ -240,7 +239,7 @@ func (s *script) limitIndex(it *Item) uint16 {
 	if l.Calendar != nil {
 		// The turns around this process's clock. The script decides by its own clock
 		// which of them have come.
-		turns = l.Calendar.Around(s.clock().UnixMicro())[:]
+		turns = l.Calendar.Around(s.around)[:]
 	}
 	s.packed = append(s.packed, byte(len(turns)))
 	for _, v := range turns {

@@ -100,7 +100,7 @@ func (s *sharedScripts) decide(now int64, calls [][]algorithms.Check) (decided [
 	}
 	one.now = now
 	one.nowText.text = strconv.AppendInt(nil, now, 10)
-	one.pack(time.Now)
+	one.pack(time.Now().UnixMicro())
 	args := []any{"evalsha", lua.Digest, len(one.keys)}
 	for i := range one.keys {
 		args = append(args, &one.keys[i])

@@ -204,7 +204,7 @@ func (w *walk) decide(calls [][]algorithms.Check, general bool) {
 	for _, checks := range calls {
 		s.groups = append(s.groups, groupOf(w.T, fmt.Sprint("general-", general), checks...))
 	}
-	s.pack(time.Now)
+	s.pack(time.Now().UnixMicro())
 	if s.general && !general {
 		return // lone.lua decides only buckets
 	}

@@ -73,7 +73,7 @@ type batch struct {
 	phase    atomic.Uint32
 	groups   []*Group
 	err      error       // why nothing is sent
-	endTrip  func(error) // the circuit's, which receives the outcome; nil if there is none
+	endTrip  func(error) // the circuit's: the function that ends the batch gives it the outcome, once; nil if there is none
 	now      int64       // µs: the instant that the scripts receive; 0: the server's
 	due      int64       // µs, monotonic: when the callers give up
 	opaque   bool        // its client is: a text of a command may be what it sends
@@ -167,15 +167,17 @@ func (b *batch) expire() {
 	} else {
 		b.phase.Store(phaseOverdue)
 	}
-	outcome := err
-	if b.endTrip != nil && l.circuit.Excuses(b.due, monotonic()) {
-		l.transport.counts.excused.Add(1)
-		outcome = trouble.ErrProcessLate
+	if b.endTrip != nil {
+		outcome := err
+		if l.Circuit.Excuses(b.due, monotonic()) {
+			l.transport.counts.excused.Add(1)
+			outcome = trouble.ErrProcessLate
+		}
+		b.endTrip(outcome)
 	}
-	b.tell(outcome)
 	l.transport.Watcher.Failed(err)
 	for _, g := range b.groups {
-		g.end(end{err == trouble.ErrTimeout, err})
+		g.done <- err
 	}
 	l.flight.failed()
 	l.overdueAt = time.Now()
@@ -216,12 +218,12 @@ func (b *batch) finish() (inTime bool) {
 		l.transport.trips.add(took)
 	}
 	l.mu.Unlock()
-	if outcome := b.read(); inTime && b.err == nil {
-		b.tell(outcome)
+	if outcome := b.read(); inTime && b.err == nil && b.endTrip != nil {
+		b.endTrip(outcome)
 	}
 	for _, g := range b.groups {
 		if inTime {
-			g.end(end{err: g.err}) // the group belongs to its owner again
+			g.done <- g.err // the group belongs to its owner again
 		} else if overdue && g.Owner != nil {
 			g.Owner.Settled(g.err)
 		}

@@ -46,7 +46,7 @@ func TestBatchesAreBoundedByWeight(t *testing.T) {
 			var callers sync.WaitGroup
 			ask := func(checks []algorithms.Check) {
 				callers.Go(func() {
-					if _, err := r.Submit(context.Background(), groupOf(t, name, checks...)); err != nil {
+					if err := r.Submit(context.Background(), groupOf(t, name, checks...)); err != nil {
 						t.Error(err)
 					}
 				})

@@ -1,17 +1,17 @@
 // A group, and how it ends.
 //
-//	        Submit, Post           gather              answer
-//	(owner) ──────────────> queued ──────> in flight ───────────> ended
-//	                          │                │  expire, unsent      ^
-//	                          │                ├──────────────────────┤
-//	                          │                │  expire, sent
-//	                          │ leave, shed    └───────> overdue ── the client returns ──> settled
-//	                          └───────────────────────────────────────^ ended
+//	        Submit           gather              answer
+//	(owner) ────────> queued ──────> in flight ───────────> ended
+//	                    │                │  expire, unsent      ^
+//	                    │                ├──────────────────────┤
+//	                    │                │  expire, sent
+//	                    │ leave, shed    └───────> overdue ── the client returns ──> settled
+//	                    └───────────────────────────────────────^ ended
 //
 // Its owner learns of at most two events.
 //
 //	ended    Each group ends once. It has its answers, or there is an error: why
-//	         it has none. Submit returns it, or the function of Post receives it.
+//	         it has none. Submit returns it.
 //	settled  A group whose batch was sent and is late ends overdue: Redis may have
 //	         executed it, or may yet do so. Then Settled says how it went, once the
 //	         client has given up or received the reply.
@@ -21,7 +21,7 @@
 //	by leave or shed    ErrUnsent, or       the owner
 //	                    ErrOverloaded
 //	unsent              ErrUnsent           the owner; the batch may still read them
-//	overdue             ErrTimeout          both: until Settled the batch may write Answer
+//	overdue             ErrTimeout itself   both: until Settled the batch may write Answer
 //	                                        and Now, and read the others, except Key
 //
 // So after an error the items must go to no other group, and after an overdue end
@@ -60,6 +60,7 @@ const DeniedElsewhere = 1<<16 - 1
 // exported fields.
 type Group struct {
 	Items  []*Item
+	Lane   *Lane  // of its master; only the owner reads it
 	Slot   uint16 // of a Cluster: a script has groups of one slot
 	Weight int    // in takes that are alone on their keys
 	Denied int    // takes outside of the group
@@ -68,31 +69,15 @@ type Group struct {
 	Owner  Owner  // learns how an overdue group went; nil: nobody does
 
 	queued time.Time
-	next   *Group      // in the tally of its key
-	err    error       // why the batch has no answer for it
-	ended  func(error) // of Post
-	done   chan end    // of Submit, with room for one
+	next   *Group     // in the tally of its key
+	err    error      // why the batch has no answer for it
+	done   chan error // receives the first event, and has room for it
 }
 
 // An Owner receives the second event of a group.
 type Owner interface {
 	// Settled: a group that had ended overdue has its answers, or there is an error. It must not block.
 	Settled(err error)
-}
-
-// An end is the first event of a group.
-type end struct {
-	overdue bool
-	err     error
-}
-
-// end tells whoever waits that the group has ended.
-func (g *Group) end(e end) {
-	if g.ended != nil {
-		g.ended(e.err)
-		return
-	}
-	g.done <- e
 }
 
 // Reset empties a group that has ended in time, and keeps its buffers.

@@ -170,9 +170,9 @@ func (m *groupModel) submit(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	c.cancel = cancel
 	go func() {
-		overdue, err := m.lane.Submit(ctx, c.group)
+		err := m.lane.Submit(ctx, c.group)
 		m.mu.Lock()
-		c.returned, c.overdue, c.err, c.took = true, overdue, err, time.Since(c.began)
+		c.returned, c.overdue, c.err, c.took = true, err == trouble.ErrTimeout, err, time.Since(c.began)
 		m.mu.Unlock()
 		cancel()
 	}()

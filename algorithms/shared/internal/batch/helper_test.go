@@ -20,6 +20,7 @@ var errAnswer = errors.New("WRONGTYPE of this client")
 // A master is a circuit that never opens, and a watcher.
 type master struct{ excuses bool }
 
+func (m *master) Stops(bool) bool                     { return false }
 func (m *master) Begin() (end func(error), err error) { return func(error) {}, nil }
 func (m *master) Excuses(due, now int64) bool         { return m.excuses }
 func (m *master) Failed(error)                        {}
@@ -76,7 +77,7 @@ func takeOne(ctx context.Context, l *Lane) (took time.Duration, err error) {
 	}
 	it.Stored = "penstock:{usr=1}:default:tb"
 	start := time.Now()
-	_, err = l.Submit(ctx, &Group{Items: []*Item{&it}, Weight: 1})
+	err = l.Submit(ctx, &Group{Items: []*Item{&it}, Weight: 1})
 	return time.Since(start), err
 }
 

@@ -68,7 +68,7 @@ const (
 // A Lane sends groups to one master.
 type Lane struct {
 	transport *Transport
-	circuit   Circuit
+	Circuit   Circuit
 
 	mu        sync.Mutex // guards the fields below
 	queue     []*Group
@@ -82,40 +82,30 @@ type Lane struct {
 }
 
 // Lane returns the lane of a master, which asks its circuit.
-func (t *Transport) Lane(c Circuit) *Lane { return &Lane{transport: t, circuit: c} }
+func (t *Transport) Lane(c Circuit) *Lane { return &Lane{transport: t, Circuit: c} }
 
 // Submit queues a group and waits for its end. If ctx ends while the group is
 // queued, the group is not sent. An overdue group may still be executed: see group.go.
-func (l *Lane) Submit(ctx context.Context, g *Group) (overdue bool, err error) {
+func (l *Lane) Submit(ctx context.Context, g *Group) error {
 	if g.done == nil {
-		g.done = make(chan end, 1)
+		g.done = make(chan error, 1)
 	}
 	direct, err := l.enqueue(g)
 	if err != nil {
-		return false, err
+		return err
 	}
 	if direct != nil {
 		direct.sendDirect()
 	}
-	var e end
 	select {
-	case e = <-g.done:
+	case err = <-g.done:
 	case <-ctx.Done():
 		if l.leave(g) {
-			return false, trouble.ErrUnsent
+			return trouble.ErrUnsent
 		}
-		e = <-g.done
+		err = <-g.done
 	}
-	return e.overdue, e.err
-}
-
-// Post queues a group that has no waiting caller. ended receives its end, and must
-// not block.
-func (l *Lane) Post(g *Group, ended func(error)) {
-	g.ended = ended
-	if _, err := l.enqueue(g); err != nil {
-		ended(err)
-	}
+	return err
 }
 
 // enqueue adds a group to the queue. It returns the group's batch if its caller
@@ -159,7 +149,7 @@ func (l *Lane) shed(all bool, err error) bool {
 	oldest := time.Now().Add(-l.transport.Deadline)
 	n := 0
 	for n < len(l.queue) && (all || l.queue[n].queued.Before(oldest)) {
-		l.queue[n].end(end{err: err})
+		l.queue[n].done <- err
 		n++
 	}
 	l.queue = slices.Delete(l.queue, 0, n)
@@ -170,7 +160,7 @@ func (l *Lane) shed(all bool, err error) bool {
 // itself. It requires mu.
 func (l *Lane) mayGoDirect() bool {
 	g := l.queue[len(l.queue)-1]
-	return l.transport.direct != nil && len(l.queue) == 1 && !g.Closed && g.ended == nil && !g.queued.Before(l.overdueAt.Add(workersFor))
+	return l.transport.direct != nil && len(l.queue) == 1 && !g.Closed && !g.queued.Before(l.overdueAt.Add(workersFor))
 }
 
 // start starts a worker, if there is work and one more batch may be in flight.

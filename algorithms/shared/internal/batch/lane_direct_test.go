@@ -64,7 +64,7 @@ func TestCallersSendTheirOwnBatches(t *testing.T) {
 		}
 		call("a lone call", trouble.Key, 1, 0)
 		closed := algorithms.Check{Policy: "default", Key: "usr=1", Limit: algorithms.TokenBucket(1, time.Hour), Cost: 1, Fail: algorithms.FailClosed}
-		if _, err := r.Submit(t.Context(), groupOf(t, "penstock", closed)); trouble.Of(err).Reason != trouble.Key || own() != 0 {
+		if err := r.Submit(t.Context(), groupOf(t, "penstock", closed)); trouble.Of(err).Reason != trouble.Key || own() != 0 {
 			t.Errorf("a call that fails closed: got %v, want a worker to send it, whose late reply lets its units be returned", err)
 		}
 		server.setSilent(true)
@@ -182,7 +182,7 @@ func TestOwnBatchOfALateProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newLane(lateClient{}, Options{Deadline: pipeDeadline})
 		r.transport.direct = r.transport.workers
-		r.circuit.(*master).excuses = true
+		r.Circuit.(*master).excuses = true
 		_, err := takeOne(t.Context(), r)
 		if excused := r.transport.counts.excused.Load(); !errors.Is(err, trouble.ErrTimeout) || excused != 1 {
 			t.Errorf("got %v, and %d excused expiries, want a timeout that is excused", err, excused)

@@ -1,9 +1,9 @@
 // Package batch is the transport: it sends groups of checks to the masters of Redis,
 // many groups in one script.
 //
-//	owner ── Submit, Post ──> lane ── gather ──> batch ── scripts ──> client ──> Redis
-//	  ^                                            │
-//	  └─────────── ended, and later Settled ───────┘
+//	owner ── Submit ──> lane ── gather ──> batch ── scripts ──> client ──> Redis
+//	  ^                                      │
+//	  └──────── ended, and later Settled ────┘
 //
 //	| file      | subject                                                     |
 //	|-----------|-------------------------------------------------------------|
@@ -28,7 +28,6 @@
 package batch
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -63,7 +62,6 @@ type Options struct {
 	InFlight int              // the most batches of a lane; 0: four fifths of the client's pool
 	Deadline time.Duration    // of a batch
 	Now      func() time.Time // of decisions; nil: the clock of the server
-	Clock    func() time.Time // by which calendars are sent; nil: Now, or the clock of this process
 	Watcher  Watcher
 }
 
@@ -82,6 +80,9 @@ type Watcher interface {
 
 // A Circuit says whether a master may be asked.
 type Circuit interface {
+	// Stops reports whether it keeps a call from its master. ours says that the limiter itself makes the call.
+	Stops(ours bool) bool
+
 	// Begin begins a round trip. The caller must pass its outcome to end, once. An
 	// error means that the round trip must not be made.
 	Begin() (end func(outcome error), err error)
@@ -94,8 +95,9 @@ type Circuit interface {
 // A Transport sends groups and plain commands through a client.
 type Transport struct {
 	Options
-	workers *sender // of batches that workers send
-	direct  *sender // of batches that callers send; nil: callers send none
+	Clock   func() time.Time // of this process, by which calendars are sent unless Now is
+	workers *sender          // of batches that workers send
+	direct  *sender          // of batches that callers send; nil: callers send none
 
 	batches sync.Pool // of *batch
 	trips   roundTrips
@@ -109,13 +111,7 @@ type Transport struct {
 
 // New returns a transport. It adds a hook to a redis.Client.
 func New(o Options) *Transport {
-	t := &Transport{Options: o}
-	if t.Clock == nil {
-		t.Clock = o.Now
-	}
-	if t.Clock == nil {
-		t.Clock = time.Now
-	}
+	t := &Transport{Options: o, Clock: time.Now}
 	if t.InFlight == 0 {
 		t.InFlight = blindInFlight
 		if pool := PoolOf(o.Client); pool > 0 {
@@ -134,7 +130,7 @@ func New(o Options) *Transport {
 }
 
 // Do sends plain commands, all for one slot, and returns the first of their
-// errors. They must do no harm if the client sends them late, or more than once.
+// errors that is not about a key, otherwise the first. They must do no harm if the client sends them late, or more than once.
 // If Do returns an error, the client may still write their replies. A silent Redis
 // opens the circuit, and then the limiter sends no plain commands. So few abandoned
 // commands gather.
@@ -146,7 +142,9 @@ func (t *Transport) Do(ctx context.Context, commands ...redis.Cmder) error {
 		t.workers.trip(ctx, commands)
 		var first error
 		for _, cmd := range commands {
-			first = cmp.Or(first, trouble.AsTimeout(cmd.Err()))
+			if err := trouble.AsTimeout(cmd.Err()); err != nil && (first == nil || trouble.Of(first).Reason == trouble.Key) {
+				first = err
+			}
 		}
 		done <- first
 	}()

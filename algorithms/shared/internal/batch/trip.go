@@ -32,7 +32,7 @@ func (b *batch) run(s *sender) {
 		ours, callers = ours || g.Ours, callers || !g.Ours
 	}
 	if callers {
-		b.endTrip, b.err = b.lane.circuit.Begin()
+		b.endTrip, b.err = b.lane.Circuit.Begin()
 	}
 	if b.err != nil && !ours {
 		return
@@ -42,14 +42,6 @@ func (b *batch) run(s *sender) {
 	b.opaque = s.opaque
 	for b.write(); len(b.trips) > 0; b.again() {
 		s.trip(b.ctx, b.trips)
-	}
-}
-
-// tell reports the outcome of the batch's trips to the circuit. The function
-// that ends the batch calls it, once.
-func (b *batch) tell(err error) {
-	if b.endTrip != nil {
-		b.endTrip(err)
 	}
 }
 
@@ -68,7 +60,7 @@ func (b *batch) write() {
 		}
 		t.counts.sizes[min(bits.Len(uint(checks-1)), len(t.counts.sizes)-1)].Add(1)
 		t.counts.batched.Add(uint64(checks))
-		s.pack(t.Clock)
+		s.pack(cmp.Or(b.now, t.Clock().UnixMicro()))
 		b.command(s, "evalsha")
 	}
 }

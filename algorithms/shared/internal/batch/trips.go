@@ -4,6 +4,7 @@
 package batch
 
 import (
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -30,10 +31,7 @@ type answer struct {
 }
 
 func (r *roundTrips) add(took time.Duration) {
-	bucket := 0
-	for bucket < len(tripBounds) && took > tripBounds[bucket] {
-		bucket++
-	}
+	bucket, _ := slices.BinarySearch(tripBounds[:], took)
 	r.buckets[bucket].Add(1)
 	r.sum.Add(int64(took))
 	r.last.Store(&answer{time.Now(), took})

@@ -30,6 +30,7 @@ package circuit
 
 import (
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -64,15 +65,15 @@ type Circuits struct {
 	// so. It must not block. It calls Set. Nil: no fallback asks.
 	Turned func(c *Circuit, open bool)
 
-	Trips   atomic.Uint64 // how often a circuit has opened
-	anyOpen atomic.Bool
-	mu      sync.Mutex // guards open
-	open    map[*Circuit]bool
+	Trips atomic.Uint64 // how often a circuit has opened
+	open  atomic.Pointer[[]*Circuit]
 }
 
 // New returns circuits, none of them yet.
 func New(deadline time.Duration) *Circuits {
-	return &Circuits{Deadline: deadline, open: make(map[*Circuit]bool)}
+	cs := &Circuits{Deadline: deadline}
+	cs.open.Store(new([]*Circuit))
+	return cs
 }
 
 // A Circuit decides whether calls ask one master.
@@ -109,8 +110,11 @@ func (cs *Circuits) Add() *Circuit {
 	return c
 }
 
+// OpenNow returns the circuits that are open. Nobody may change the slice.
+func (cs *Circuits) OpenNow() []*Circuit { return *cs.open.Load() }
+
 // AnyOpen reports whether any circuit is open.
-func (cs *Circuits) AnyOpen() bool { return cs.anyOpen.Load() }
+func (cs *Circuits) AnyOpen() bool { return len(cs.OpenNow()) > 0 }
 
 // Open reports whether calls bypass the master.
 func (c *Circuit) Open() bool { return c.open.Load() }
@@ -136,27 +140,14 @@ func (c *Circuit) changed(from, to gobreaker.State) {
 	c.open.Store(open)
 }
 
-// Set notes that a circuit is open, or that it is not. It returns how many are.
+// Set notes that a circuit is open, or that it is not. It returns how many are. Only one call may run at a time.
 func (cs *Circuits) Set(c *Circuit, open bool) (openNow int) {
-	cs.mu.Lock()
-	defer cs.mu.Unlock()
+	all := slices.DeleteFunc(slices.Clone(cs.OpenNow()), func(other *Circuit) bool { return other == c })
 	if open {
-		cs.open[c] = true
-	} else {
-		delete(cs.open, c)
+		all = append(all, c)
 	}
-	cs.anyOpen.Store(len(cs.open) > 0)
-	return len(cs.open)
-}
-
-// OpenNow returns one of the open circuits, or nil, and how many there are.
-func (cs *Circuits) OpenNow() (one *Circuit, n int) {
-	cs.mu.Lock()
-	defer cs.mu.Unlock()
-	for one = range cs.open {
-		break
-	}
-	return one, len(cs.open)
+	cs.open.Store(&all)
+	return len(all)
 }
 
 // trip decides, after a failure, whether to open. It runs under the breaker's

@@ -30,6 +30,9 @@ func TestReasons(t *testing.T) {
 			t.Errorf("no error has the reason %q", reason)
 		}
 	}
+	if got := Reasons(); !slices.Equal(got, reasons) {
+		t.Errorf("got reasons %q, want %q", got, reasons)
+	}
 	if got := Of(nil).Reason; got != "" {
 		t.Errorf("no error: got reason %q, want none", got)
 	}

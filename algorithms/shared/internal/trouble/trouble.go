@@ -56,13 +56,8 @@ const (
 )
 
 // Reasons returns all reasons.
-func Reasons() (all []string) {
-	for i := range troubles {
-		if reason := troubles[i].Reason; !slices.Contains(all, reason) {
-			all = append(all, reason)
-		}
-	}
-	return all
+func Reasons() []string {
+	return []string{Unavailable, Timeout, Overload, Failover, Capacity, Configuration, Key, Cancelled, Internal}
 }
 
 // unforeseen applies where the table has no row: to lost connections (EOF, reset,
