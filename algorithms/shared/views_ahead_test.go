@@ -9,6 +9,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"unsafe"
 
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/internal/longtest"
@@ -242,6 +243,19 @@ func TestPoliciesThatAlwaysAsk(t *testing.T) {
 		}
 		v.close()
 	})
+}
+
+// A policy that asks always keeps its name, whatever its caller makes of the bytes after the call.
+func TestPoliciesThatAlwaysAskKeepTheirNames(t *testing.T) {
+	v, bytes := newViews(10, 25, nil), []byte("small")
+	v.live.Store(4)
+	for _, burst := range []int64{4, 4, 5} {
+		v.asking.note(unsafe.String(&bytes[0], len(bytes)), burst)
+	}
+	copy(bytes, "wrong")
+	if got, want := v.alwaysAsk(), "small (burst 5, 4 instances)"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
 }
 
 // The finding follows the number of instances, although nobody asks for findings.

@@ -23,13 +23,11 @@ type asking struct {
 func (a *asking) note(policy string, burst int64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if _, known := a.bursts[policy]; !known && len(a.bursts) < maxAsking {
-		if a.bursts == nil {
-			a.bursts = make(map[string]int64)
-		}
-		a.bursts[strings.Clone(policy)] = burst
-	} else if known {
-		a.bursts[policy] = burst
+	if a.bursts == nil {
+		a.bursts = make(map[string]int64)
+	}
+	if old, known := a.bursts[policy]; old != burst && (known || len(a.bursts) < maxAsking) {
+		a.bursts[strings.Clone(policy)] = burst // an assignment replaces the key of an entry, too
 	}
 }
 
