@@ -115,8 +115,12 @@ func (v *views) owe(items []item) {
 		starts := !w.flies
 		w.pending, w.flies = w.pending+it.Cost, true
 		sh.mu.Unlock()
-		if starts {
-			v.charges.Add(1)
+		if !starts {
+			continue
+		}
+		if v.charges.Add(1); v.closed.Load() { // close may have seen no charge: the caller waits for it
+			v.charge(sh, w)
+		} else {
 			go v.charge(sh, w)
 		}
 	}
