@@ -113,7 +113,7 @@ func PerYear(requests int64, zone *time.Location) Limit {
 }
 
 func calendarLimit(requests int64, c *step.Calendar) Limit {
-	l := newLimit(step.CalendarWindow, requests, step.CalendarUnits[c.Unit])
+	l := newLimit(step.CalendarWindow, requests, step.CalendarUnits[c.Unit].Longest)
 	l.step.Calendar = c
 	return l.validated()
 }

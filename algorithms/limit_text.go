@@ -128,7 +128,7 @@ func parseCalendar(words []string) (Limit, error) {
 		return Limit{}, errCalendarForm
 	}
 	count, unit, _ := strings.Cut(words[0], "/")
-	if step.CalendarUnits[unit] == 0 {
+	if _, ok := step.CalendarUnits[unit]; !ok {
 		return Limit{}, errCalendarForm
 	}
 	requests, err := parseCount(count)
@@ -161,7 +161,7 @@ func parseCount(text string) (int64, error) {
 }
 
 func parseWindow(text string) (time.Duration, error) {
-	if step.CalendarUnits[text] != 0 {
+	if _, ok := step.CalendarUnits[text]; ok {
 		return 0, fmt.Errorf("the window %q is a calendar's: write calendar-window requests/%s", text, text)
 	}
 	digits := strings.TrimRight(text, "usmhd")

@@ -123,9 +123,6 @@ func Tag(a algorithms.Algorithm) string { return the(a.String()).tag }
 // ten returns ten per minute of every algorithm.
 func ten() []algorithms.Limit { return limits(every(), 10, time.Minute) }
 
-// anyTen returns ten per minute, for rules in which the algorithm does not matter.
-func anyTen() algorithms.Limit { return the("token-bucket").ten() }
-
 // limits returns one limit of each algorithm.
 func limits(of []algorithm, requests int64, window time.Duration) []algorithms.Limit {
 	var all []algorithms.Limit

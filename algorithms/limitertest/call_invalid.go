@@ -16,15 +16,15 @@ import (
 func runInvalid(t *testing.T, s Subject) {
 	for _, tt := range mistakes {
 		const text = "a call with one mistake in it is an error, and charges none of its checks: "
-		s.run(t, []rule{{text + tt.name, each(every, func(w *world, l algorithms.Limit) {
+		s.run(t, []rule{{text + tt.name, every, func(w *world, l algorithms.Limit) {
 			bad := w.on("bad", l, 1)
 			tt.make(&bad)
 			w.mistake(bad)
-		})}})
+		}}})
 	}
 	for _, tt := range badLimits {
 		const text = "a limit that is not supported is an error whatever is asked under it: "
-		s.run(t, []rule{{text + tt.name, func(w *world) {
+		s.run(t, []rule{{text + tt.name, nil, func(w *world, _ algorithms.Limit) {
 			for _, l := range tt.limits() {
 				for op := algorithms.Take; op <= algorithms.Renew; op++ {
 					bad := w.on("bad", l, 1)
@@ -43,7 +43,7 @@ func (w *world) mistake(bad algorithms.Check) {
 	w.Helper()
 	// The mistake stands alone, first, in the middle, last, and among settlements.
 	w.invalid(bad)
-	before := anyTen()
+	before := the("token-bucket").ten()
 	for _, l := range ten() {
 		a, b := w.on("a", l, 2), w.on("b", before, 2)
 		before = l
@@ -151,16 +151,16 @@ func bursts(requests int64, window time.Duration, burst int64) func() []algorith
 }
 
 var errorRules = []rule{
-	{"a call holds at most 1 000 checks, because all others wait while it is decided", func(w *world) {
+	{"a call holds at most 1 000 checks, because all others wait while it is decided", nil, func(w *world, l algorithms.Limit) {
 		checks := make([]algorithms.Check, 1_001)
 		for i := range checks {
-			checks[i] = w.on("many", anyTen(), 0)
+			checks[i] = w.on("many", l, 0)
 		}
 		w.invalid(checks...)
 		w.allow(checks[:1_000]...)
 	}},
 	// Each must keep its promise: the burst fits, and waits end as predicted.
-	{"limits just inside of the bounds are valid", func(w *world) {
+	{"limits just inside of the bounds are valid", nil, func(w *world, _ algorithms.Limit) {
 		for _, l := range valid() {
 			w := w.fresh()
 			b := l.Burst()
@@ -172,7 +172,7 @@ var errorRules = []rule{
 		}
 	}},
 	// One context was cancelled, the other has a deadline in the past.
-	{"a context that has ended is an error, and nothing is charged", func(w *world) {
+	{"a context that has ended is an error, and nothing is charged", nil, func(w *world, _ algorithms.Limit) {
 		ended, cancel := context.WithCancel(w.Context())
 		cancel()
 		late, cancel := context.WithDeadline(w.Context(), time.Unix(1, 0))
@@ -190,7 +190,7 @@ var errorRules = []rule{
 		}
 	}},
 	// From 1970 to 2252 all sums of instants and windows stay below 2^53.
-	{"a clock outside of the years in which arithmetic is exact is an error, and nothing is charged", func(w *world) {
+	{"a clock outside of the years in which arithmetic is exact is an error, and nothing is charged", nil, func(w *world, _ algorithms.Limit) {
 		for _, l := range ten() {
 			for _, at := range []int64{0, -1, -1 << 60, lastInstant + 1, 1 << 60} {
 				w.clock.set(at)
@@ -212,8 +212,8 @@ var errorRules = []rule{
 		}
 	}},
 	// Errors end up in logs.
-	{"an error does not name the key, which may name a person", func(w *world) {
-		checks := []algorithms.Check{w.on("secret", anyTen(), -1)}
+	{"an error does not name the key, which may name a person", nil, func(w *world, l algorithms.Limit) {
+		checks := []algorithms.Check{w.on("secret", l, -1)}
 		if err := w.limiter.Allow(w.Context(), checks); err == nil || strings.Contains(err.Error(), "secret") {
 			w.errorf("got %v, want an error without the key", err)
 		}

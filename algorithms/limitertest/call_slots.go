@@ -4,7 +4,6 @@ package limitertest
 
 import (
 	"fmt"
-	"slices"
 	"testing"
 	"time"
 
@@ -15,9 +14,7 @@ import (
 // limits, and a denied call returns its units.
 func AcrossSlots(t *testing.T, s Subject) {
 	s.run(t, slotRules)
-	const words = "also if their keys lie in several slots, "
-	s.runCases(t, words, slices.Concat(trialCases, pairCases), (*world).at)
-	s.run(t, callRules(words, (*world).at))
+	s.runCalls(t, "also if their keys lie in several slots, ", (*world).spread, true)
 	for _, a := range every() {
 		t.Run(a.name(), func(t *testing.T) {
 			t.Parallel()
@@ -39,78 +36,35 @@ func (w *world) at(i int, l algorithms.Limit, cost int64) algorithms.Check {
 	return c
 }
 
+// spread returns a check on one of three principals, so that some keys share a slot.
+func (w *world) spread(i int, l algorithms.Limit, cost int64) algorithms.Check {
+	c := w.at(i%3, l, cost)
+	c.Key += fmt.Sprint("|", i)
+	return c
+}
+
 var slotRules = []rule{
 	// Only the newest take of a leaky bucket can be undone, so the last one must be returned first.
-	{"takes of one key are given back in the opposite order, so none stays charged", each(every, func(w *world, l algorithms.Limit) {
+	{"takes of one key are given back in the opposite order, so none stays charged", every, func(w *world, l algorithms.Limit) {
 		call := w.allow(w.at(0, l, 1), w.at(0, l, 2), w.at(0, l, 3), w.at(1, l, 11))
-		w.verdicts(call, true, true, true, false)
+		if !call[2].Decision.Allowed || algorithms.Allowed(call) {
+			w.errorf("%s: got %s, and allowed %t, want only the last denied", text(call), show(call[2].Decision), algorithms.Allowed(call))
+		}
 		w.full(w.at(0, l, 0))
-	})},
+	}},
 	// The first try may charge some slots before another one denies. It must give its units back in time.
-	{"a caller who sleeps exactly RetryAfter of a call over several slots is admitted at the second try", func(w *world) {
+	{"a caller who sleeps exactly RetryAfter of a call over several slots is admitted at the second try", nil, func(w *world, _ algorithms.Limit) {
 		r := newSource(w)
 		for range max(5, w.s.traces(w)) {
-			w := w.fresh()
-			var call []algorithms.Check
-			for i := range 3 {
-				l := r.anyLimit()
-				c := w.at(i, l, 1+r.Int64N(l.Burst()))
-				w.one(c)
-				call = append(call, c)
-			}
-			w.honest(call...)
+			w.fresh().honestCall(r, (*world).spread)
 		}
 	}},
-	{
-		// The slots of a call are decided in the order of their first checks, and the second slot has the first check.
-		"the first of a pair is decided before the second, also if an earlier check has the slot of the second",
-		each(every, func(w *world, l algorithms.Limit) {
-			for _, of := range reserving() {
-				w, of := w.fresh(), of.ten()
-				beside := w.at(1, l, 3)
-				beside.Key += "|beside"
-				w.verdicts(w.allow(append([]algorithms.Check{beside}, otherwise(w.at(0, l, 3), w.at(1, of, 3))...)...), true, true, true)
-				w.remaining(w.at(0, l, 0), 7)
-				w.full(w.at(1, of, 0))
-				w.verdicts(w.allow(append([]algorithms.Check{beside}, otherwise(w.at(0, l, 8), w.at(1, of, 3))...)...), true, false, true)
-				w.remaining(w.at(0, l, 0), 7)
-				w.remaining(w.at(1, of, 0), 7)
-				w.verdicts(w.allow(append([]algorithms.Check{beside}, reserved(w.at(0, l, 1), w.at(1, of, 10))...)...), true, true, true)
-				w.remaining(beside, 1)
-				w.remaining(w.at(0, l, 0), 6)
-				w.remaining(w.at(1, of, 0), 0)
-			}
-		}),
-	},
-	{"a caller who sleeps exactly RetryAfter of a pair in two slots is admitted at the second try", func(w *world) {
-		r := newSource(w)
-		for range max(5, w.s.traces(w)) {
-			w := w.fresh()
-			share, of := r.anyLimit(), r.limit(pick(r, reserving()...))
-			call := []algorithms.Check{w.at(0, share, 1+r.Int64N(share.Burst())), w.at(1, of, 1+r.Int64N(of.Burst()))}
-			w.one(call[0])
-			w.one(as(algorithms.Force, w.at(1, of, of.Burst()+r.Int64N(of.Burst()))))
-			call[1].Op = pick(r, algorithms.TakeReserved, algorithms.TakeElse)
-			w.honest(call...)
-		}
-	}},
-	{"settlements of several slots travel in one call", each(every, func(w *world, l algorithms.Limit) {
-		taken := w.allow(w.at(0, l, 3), w.at(1, l, 4), w.at(2, l, 5))
-		calls := w.allow(
-			back(taken[0], 2), back(taken[1], 4),
-			as(algorithms.Force, w.at(2, l, 1)), as(algorithms.Grant, w.at(0, l, 1)))
-		for i, want := range []int64{9, 10, 4, 10} {
-			if got := calls[i].Decision.Remaining; got != want {
-				w.errorf("%v: settlement %d: got %d remaining, want %d", l, i, got, want)
-			}
-		}
-	})},
-	{"a mistake in one slot charges none of the others", each(every, func(w *world, l algorithms.Limit) {
+	{"a mistake in one slot charges none of the others", every, func(w *world, l algorithms.Limit) {
 		bad := w.at(5, l, -1)
 		w.invalid(w.at(0, l, 1), w.at(1, l, 1), bad)
 		w.full(w.at(0, l, 0))
 		w.full(w.at(1, l, 0))
-	})},
+	}},
 }
 
 // slots has many callers take from pairs of keys in several slots.

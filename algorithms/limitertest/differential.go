@@ -6,6 +6,7 @@ package limitertest
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -19,24 +20,31 @@ func Differential(t *testing.T, a, b Subject, traces int) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newSource(t)
-			p := &pair{TB: t, a: a.world(t, ""), b: b.world(t, "")}
-			for range (envTraces(t, traces) + 1) / 2 {
-				calls := p.generate(r, several)
-				if calls == nil {
-					continue
-				}
-				calls = p.shorten(calls)
-				t.Errorf("a trace of %d calls is answered differently:\n%s", len(calls), p.play(calls))
-				return
-			}
+			const rule = "two limiters answer alike"
+			p := &pair{TB: t, a: a.world(t, rule), b: b.world(t, rule), place: (*world).cell}
+			p.compare((envTraces(t, traces)+1)/2, func() *planner { return r.anyCalls(several) })
 		})
+	}
+}
+
+// compare plays traces until one is answered differently.
+func (p *pair) compare(traces int, plan func() *planner) {
+	p.Helper()
+	for range traces {
+		if calls := p.generate(plan()); calls != nil {
+			calls = p.shorten(calls)
+			p.a.errorf("a trace of %d calls is answered differently:\n%s", len(calls), p.play(calls))
+			return
+		}
 	}
 }
 
 // A pair is two limiters that must answer alike.
 type pair struct {
 	testing.TB
-	a, b *world
+	a, b    *world
+	place   placing
+	several int // calls of several checks that were asked
 }
 
 // A plannedCall is one call of a trace, at an instant in µs.
@@ -47,35 +55,36 @@ type plannedCall struct {
 }
 
 type plannedCheck struct {
-	key  string
-	beat bool // on the candidates' policy
-	op   algorithms.Op
-	cost int64
-	l    algorithms.Limit
-	of   [2]int // Return, Renew: the call's id and the check that took; an id of -1 is the zero Receipt
+	key     int
+	beat    bool // on the candidates' policy
+	op      algorithms.Op
+	cost    int64
+	l       algorithms.Limit
+	of      [2]int // Return, Renew: the call's id and the check that took; an id of -1 is the zero Receipt
+	forgets bool   // Return, Renew: the caller keeps the receipt that it had before
 }
 
 // A player remembers the receipts of one limiter.
 type player struct {
 	*world
+	place    placing
 	receipts map[[2]int]algorithms.Receipt
+	stale    algorithms.Decision // callers reuse checks, so a Decision may hold an earlier answer
 }
 
 func (p *pair) players() [2]*player {
 	var players [2]*player
 	for i, w := range []*world{p.a, p.b} {
-		players[i] = &player{w.fresh(), make(map[[2]int]algorithms.Receipt)}
+		players[i] = &player{world: w.fresh(), place: p.place, receipts: make(map[[2]int]algorithms.Receipt)}
 	}
 	return players
 }
 
-// ask makes one call.
-func (p *player) ask(call plannedCall) ([]algorithms.Check, error) {
-	p.clock.set(call.at)
-	var checks []algorithms.Check
+// checks returns the checks of a call.
+func (p *player) checks(call plannedCall) (checks []algorithms.Check) {
 	for _, c := range call.checks {
-		check := p.on(c.key, c.l, c.cost)
-		check.Op = c.op
+		check := p.place(p.world, c.key, c.l, c.cost)
+		check.Op, check.Decision = c.op, p.stale
 		if c.beat {
 			check.Policy = candidate
 		}
@@ -84,47 +93,78 @@ func (p *player) ask(call plannedCall) ([]algorithms.Check, error) {
 		}
 		checks = append(checks, check)
 	}
-	err := p.limiter.Allow(p.Context(), checks)
+	return checks
+}
+
+// ask makes one call.
+func (p *player) ask(call plannedCall) ([]algorithms.Check, error) {
+	p.Helper()
+	if call.at != p.clock.instant() {
+		p.clock.set(call.at)
+	}
+	checks := p.checks(call)
+	asked := slices.Clone(checks)
+	if err := p.limiter.Allow(p.Context(), checks); err != nil {
+		return checks, err
+	}
 	for i, c := range checks {
+		if asked[i].Decision = c.Decision; c != asked[i] {
+			p.errorf("got the check %+v after the call, want %+v", c, asked[i])
+		}
 		of := [2]int{call.id, i}
 		if c.Op == algorithms.Return || c.Op == algorithms.Renew {
 			of = call.checks[i].of
 		}
-		if err == nil {
+		if !call.checks[i].forgets {
 			p.receipts[of] = c.Decision.Receipt
 		}
+		p.stale = c.Decision
 	}
-	return checks, err
+	return checks, nil
+}
+
+// anyCalls returns a planner of calls with mistakes among them, under limits that change and a clock that may step back.
+func (s source) anyCalls(several bool) *planner {
+	p := &planner{source: s, now: pick[int64](s, epoch, epoch, year2000, second, lastInstant-hour), several: several}
+	for range 2 + s.IntN(3) {
+		p.limits = append(p.limits, s.limit(pick(s, every()...)))
+	}
+	// Live limits change, so one algorithm has two limits.
+	p.limits = append(p.limits, s.limit(algorithmOf(p.limits[0])))
+	return p
 }
 
 // generate plays a new trace. It returns the calls up to the first that is answered differently, or nil.
-func (p *pair) generate(r source, several bool) []plannedCall {
+func (p *pair) generate(plan *planner) []plannedCall {
 	p.Helper()
 	players := p.players()
-	plan := &planner{source: r, now: pick[int64](r, epoch, epoch, year2000, second, lastInstant-hour), several: several}
-	for range 2 + r.IntN(3) {
-		plan.limits = append(plan.limits, r.limit(pick(r, every()...)))
-	}
-	// Live limits change, so one algorithm has two limits.
-	plan.limits = append(plan.limits, r.limit(algorithmOf(plan.limits[0])))
 	var calls []plannedCall
 	for id := range 40 {
 		call := plan.call(id)
+		if claims := p.a.s.Claims; claims != nil && plan.keys != nil && !claims(players[0].checks(call)) {
+			call = plan.alone(id)
+		}
 		calls = append(calls, call)
+		if len(call.checks) > 1 {
+			p.several++
+		}
 		checks, err := players[0].ask(call)
 		others, other := players[1].ask(call)
-		if difference(checks, err, others, other) != "" {
+		if p.difference(checks, err, others, other) != "" {
 			return calls
 		}
 		if err == nil {
 			plan.learn(call, checks)
+		}
+		if d, ok := p.b.limiter.(*definition); ok && d.emptied && !plan.still {
+			players[0].empty(checks[0])
 		}
 	}
 	return nil
 }
 
 // difference shows how two answers differ; "" if they do not.
-func difference(a []algorithms.Check, errA error, b []algorithms.Check, errB error) string {
+func (p *pair) difference(a []algorithms.Check, errA error, b []algorithms.Check, errB error) string {
 	invalidA, invalidB := errors.Is(errA, algorithms.ErrInvalid), errors.Is(errB, algorithms.ErrInvalid)
 	if (errA == nil) != (errB == nil) || invalidA != invalidB {
 		return fmt.Sprintf("\tgot error %v\n\tand       %v\n", errA, errB)
@@ -137,7 +177,14 @@ func difference(a []algorithms.Check, errA error, b []algorithms.Check, errB err
 		x, y := a[i].Decision, b[i].Decision
 		// A receipt of another backend is Undecided in both limiters, every other decision in neither.
 		undecided := (x.Source == algorithms.Undecided) != (y.Source == algorithms.Undecided)
-		x.Source, y.Source = 0, 0
+		if p.a.s.Source != p.b.s.Source {
+			x.Source, y.Source = 0, 0
+		}
+		if p.a.s.RealClock { // time passes between calls, so only whether there is a wait is compared
+			for _, d := range []*algorithms.Decision{&x, &y} {
+				d.RetryAfter, d.ResetAfter, d.UnitAfter, d.Delay = min(d.RetryAfter, µs), min(d.ResetAfter, µs), min(d.UnitAfter, µs), min(d.Delay, µs)
+			}
+		}
 		if show(x) != show(y) || undecided {
 			fmt.Fprintf(&diff, "\tcheck %d: got %s\n\t         and %s\n", i, show(a[i].Decision), show(b[i].Decision))
 		}
@@ -155,7 +202,7 @@ func (p *pair) play(calls []plannedCall) string {
 		checks, err := players[0].ask(call)
 		others, other := players[1].ask(call)
 		fmt.Fprintf(&shown, "at %d (%+d): %s\n", call.at, call.at-epoch, text(checks))
-		if diff := difference(checks, err, others, other); diff != "" {
+		if diff := p.difference(checks, err, others, other); diff != "" {
 			return shown.String() + diff
 		}
 		for _, c := range checks {
@@ -167,6 +214,7 @@ func (p *pair) play(calls []plannedCall) string {
 
 // shorten leaves out calls and checks as long as the rest is still answered differently.
 func (p *pair) shorten(calls []plannedCall) []plannedCall {
+	_, whole := p.b.limiter.(*definition) // definitions know no mistakes, such as one half of a pair
 	for shorter := true; shorter; {
 		shorter = false
 		for i := len(calls) - 1; i >= 0; i-- {
@@ -175,7 +223,7 @@ func (p *pair) shorten(calls []plannedCall) []plannedCall {
 				calls, shorter = without, true
 				continue
 			}
-			for j := 0; j < len(calls[i].checks) && len(calls[i].checks) > 1; j++ {
+			for j := 0; !whole && j < len(calls[i].checks) && len(calls[i].checks) > 1; j++ {
 				less := calls[i]
 				less.checks = append(append([]plannedCheck(nil), less.checks[:j]...), less.checks[j+1:]...)
 				without := append([]plannedCall(nil), calls...)

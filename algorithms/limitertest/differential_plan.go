@@ -12,10 +12,15 @@ import (
 type planner struct {
 	source
 	limits  []algorithms.Limit
-	several bool // limits per key and call
+	several bool           // limits per key and call
+	keys    []plannedCheck // of a history: each key has its limit, and no call is a mistake
+	still   bool           // the clock stands still
 	now     int64
 	wait    time.Duration // RetryAfter of the last call
 	taken   []plannedCheck
+	peeks   []plannedCheck // the next call of a history
+	huge    bool           // of a history: costs may be
+	apart   bool           // of a history: a call charges no key twice
 }
 
 // learn remembers the takes of a call, and its RetryAfter.
@@ -33,11 +38,14 @@ func (p *planner) learn(call plannedCall, checks []algorithms.Check) {
 
 // call plans one call.
 func (p *planner) call(id int) plannedCall {
+	if p.keys != nil {
+		return p.history(id)
+	}
 	p.step()
 	call := plannedCall{id: id, at: p.now}
 	settles := p.IntN(4) == 0
 	for range 1 + p.IntN(4) {
-		c := plannedCheck{key: string(rune('a' + p.IntN(3))), l: pick(p.source, p.limits...)}
+		c := plannedCheck{key: p.IntN(3), l: pick(p.source, p.limits...)}
 		c.cost = p.cost(c.l)
 		switch {
 		case settles && p.IntN(2) == 0 && len(p.taken) > 0:
@@ -66,7 +74,7 @@ func (p *planner) call(id int) plannedCall {
 
 // pair plans a pair of takes, mostly on keys that other takes do not use.
 func (p *planner) pair() []plannedCheck {
-	first, second := plannedCheck{key: "d"}, plannedCheck{key: pick(p.source, "e", "e", "e", "e", "e", "e", "a")}
+	first, second := plannedCheck{key: 3}, plannedCheck{key: pick(p.source, 4, 4, 4, 4, 4, 4, 0)}
 	first.l, second.l = pick(p.source, p.limits...), pick(p.source, p.limits...)
 	first.cost, second.cost = p.cost(first.l), p.cost(second.l)
 	second.op = pick(p.source, algorithms.TakeReserved, algorithms.TakeElse)
@@ -93,8 +101,10 @@ func (p *planner) giveBack() plannedCheck {
 	}
 	c := p.taken[i]
 	c.op = pick(p.source, algorithms.Return, algorithms.Return, algorithms.Renew)
-	c.cost = pick(p.source, c.cost, c.cost, 1, 1+p.Int64N(c.cost))
-	if p.IntN(4) == 0 {
+	c.cost = pick(p.source, c.cost, c.cost, 0, 1, 1+p.Int64N(c.cost))
+	// An older receipt must free no unit of concurrent requests again.
+	c.forgets = c.l.Algorithm().Concurrent() && p.IntN(2) == 0
+	if p.keys == nil && p.IntN(4) == 0 {
 		// The limit has changed since the take.
 		for _, l := range p.limits {
 			if l.Algorithm() == c.l.Algorithm() {
@@ -125,12 +135,18 @@ func (p *planner) err(c *plannedCheck) {
 
 // step moves the clock.
 func (p *planner) step() {
+	if p.still {
+		return
+	}
 	d := p.pause(pick(p.source, p.limits...))
 	if p.wait > 0 && p.wait != algorithms.Never && p.IntN(2) == 0 {
 		d = p.wait - pick(p.source, 0, 0, µs)
 	}
 	if p.IntN(20) == 0 {
 		d = -pick(p.source, 40*time.Millisecond, 150*time.Millisecond, time.Second)
+	}
+	if p.keys != nil {
+		d = max(0, d)
 	}
 	if at := p.now + d.Microseconds(); at > 0 && at < lastInstant {
 		p.now = at

@@ -77,7 +77,7 @@ func claims(checks []algorithms.Check) bool {
 		return false
 	}
 	c := checks[0]
-	return c.Limit.Validate() == nil && c.Limit.Algorithm() == fixedWindow && c.Key != "" && c.Cost >= 0 &&
+	return c.Limit.Validate() == nil && c.Limit.Algorithm() == fixedWindow && algorithms.ValidatePolicy(c.Policy) == nil && c.Key != "" && c.Cost >= 0 &&
 		(c.Op == algorithms.Take || c.Op == algorithms.Return)
 }
 

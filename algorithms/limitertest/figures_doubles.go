@@ -118,7 +118,7 @@ func runQuotients(t *testing.T, s Subject) {
 
 // quotient varies a bucket's state, and reports whether the quotient of doubles is off for it.
 func (s source) quotient(q quotient) (quotient, bool) {
-	g := gcd(q.requests, q.window)
+	g := new(big.Int).GCD(nil, nil, big.NewInt(q.requests), big.NewInt(q.window)).Int64()
 	r, w := q.requests/g, q.window/g
 	q.n = 1 + s.Int64N(q.burst)
 	q.f = s.Int64N(r)
@@ -135,11 +135,4 @@ func (s source) quotient(q quotient) (quotient, bool) {
 	q.want = min(q.n, drained.Div(drained, big.NewInt(w)).Int64())
 	double := (float64(q.at) - float64(q.f)/float64(r)) * float64(r) / float64(w)
 	return q, int64(min(math.Floor(double), float64(q.n))) != q.want
-}
-
-func gcd(a, b int64) int64 {
-	for b != 0 {
-		a, b = b, a%b
-	}
-	return a
 }

@@ -4,7 +4,6 @@
 package limitertest
 
 import (
-	"fmt"
 	"testing"
 	"time"
 
@@ -14,33 +13,20 @@ import (
 func runHonesty(t *testing.T, s Subject) {
 	for _, a := range every() {
 		for _, test := range honestyTests {
-			t.Run(a.name()+": "+test.rule, func(t *testing.T) {
-				t.Parallel()
-				r := newSource(t)
-				w := s.world(t, test.rule)
-				for range s.traces(t) {
-					w := w.fresh()
-					l := r.limit(a)
-					w.disturb(r, "", l)
-					test.run(w, r, l)
-					if t.Failed() {
-						return
-					}
-				}
+			s.runRandom(t, a.name()+": "+test.rule, test.rule, func(w *world, r source) {
+				l := r.limit(a)
+				w.disturb(r, w.on("", l, 0))
+				test.run(w, r, l)
 			})
 		}
 	}
-	t.Run("calls", func(t *testing.T) {
-		t.Parallel()
-		r := newSource(t)
-		w := s.world(t, "a call is denied one µs before the longest RetryAfter of its Takes, and allowed at it")
-		for range 4 * s.traces(t) {
-			if w.fresh().honestCall(r); t.Failed() {
-				return
-			}
+	const call = "a call is denied one µs before the longest RetryAfter of its Takes and pairs, and allowed at it"
+	s.runRandom(t, "calls", call, func(w *world, r source) {
+		for range 4 {
+			w.fresh().honestCall(r, (*world).cell)
 		}
 	})
-	t.Run("waits-are-bounded", func(t *testing.T) { t.Parallel(); s.runBounded(t) })
+	s.runRandom(t, "waits-are-bounded", "no wait is longer than it takes to drain a full debt, wherever the clock jumps", (*world).bounded)
 }
 
 var honestyTests = []struct {
@@ -125,19 +111,20 @@ func (w *world) reachable(d time.Duration) bool {
 	return d != algorithms.Never && w.clock.instant()+d.Microseconds() < lastInstant
 }
 
-// honestCall asks a random call of several checks on three keys.
-func (w *world) honestCall(r source) {
+// honestCall asks a random call of takes, pairs and trials on keys in random states.
+func (w *world) honestCall(r source, place placing) {
 	w.Helper()
-	limits := []algorithms.Limit{r.anyLimit(), r.anyLimit(), r.anyLimit()}
-	for i, l := range limits {
-		w.disturb(r, fmt.Sprint(i), l)
-	}
-	var call []algorithms.Check
+	plan, call := r.historyOf(pick(r, every()...), historyKeys, false), plannedCall{}
 	for range 1 + r.IntN(4) {
-		i := r.IntN(len(limits))
-		call = append(call, w.on(fmt.Sprint(i), limits[i], min(r.cost(limits[i]), limits[i].Burst())))
+		call.checks = append(call.checks, plan.takes(call.checks, true)...)
 	}
-	w.honest(call...)
+	checks := (&player{world: w, place: place}).checks(call)
+	for _, c := range checks {
+		if c.Limit != algorithms.Nobody() {
+			w.disturb(r, c)
+		}
+	}
+	w.honest(checks...)
 }
 
 // bound returns the longest wait for a cost within the burst, from the fullest state that takes and debt can make.
@@ -157,18 +144,14 @@ func bound(l algorithms.Limit) time.Duration {
 	return time.Duration(us+2)*µs + late
 }
 
-func (s Subject) runBounded(t *testing.T) {
-	r := newSource(t)
-	w := s.world(t, "no wait is longer than it takes to drain a full debt, wherever the clock jumps")
-	for range s.traces(t) {
-		w := w.fresh()
-		l := r.anyLimit()
-		w.disturb(r, "", l)
-		w.one(as(algorithms.Force, w.on("", l, 1<<62)))
-		w.move(pick(r, -time.Hour, -time.Minute, -400*24*time.Hour, 0))
-		d := w.take(l, 1+r.Int64N(l.Burst()))
-		if longest := bound(l); d.RetryAfter > longest {
-			w.errorf("%v: got RetryAfter %s, want at most %s", l, micros(d.RetryAfter), micros(longest))
-		}
+func (w *world) bounded(r source) {
+	w.Helper()
+	l := r.anyLimit()
+	w.disturb(r, w.on("", l, 0))
+	w.one(as(algorithms.Force, w.on("", l, 1<<62)))
+	w.move(pick(r, -time.Hour, -time.Minute, -400*24*time.Hour, 0))
+	d := w.take(l, 1+r.Int64N(l.Burst()))
+	if longest := bound(l); d.RetryAfter > longest {
+		w.errorf("%v: got RetryAfter %s, want at most %s", l, micros(d.RetryAfter), micros(longest))
 	}
 }

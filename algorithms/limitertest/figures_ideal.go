@@ -5,151 +5,163 @@
 package limitertest
 
 import (
+	"context"
 	"math"
 	"math/big"
-	"testing"
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
 )
 
-// runDefinitions plays random histories of one key, under one limit and a clock that does not step back. With the real
-// clock only what needs no time is compared.
-func runDefinitions(t *testing.T, s Subject) {
-	for _, a := range every() {
-		t.Run(a.name(), func(t *testing.T) {
-			t.Parallel()
-			r := newSource(t)
-			w := s.world(t, "verdicts, figures and receipts are those of the definition, in rational numbers")
-			if s.RealClock {
-				w.history(r, a.of(10, 365*24*time.Hour))
-				return
-			}
-			for range max(12, s.traces(t)/8) {
-				w := w.fresh()
-				w.clock.set(pick(r, epoch, 1+r.Int64N(1<<52)))
-				if w.history(r, pick(r, r.limit(a), a.of(20, time.Minute))); t.Failed() {
-					return
-				}
-			}
-		})
-	}
-}
-
-// A history is a random sequence of calls on one key, played on a limiter and on the definition.
-type history struct {
+// A definition is a limiter that answers from the definitions of its keys, at the instants of a world.
+type definition struct {
 	*world
-	source
-	ideal ideal
-	taken []taken
-	story []string
+	keys    map[[3]string]*ideal
+	emptied bool // the last call was a settlement after which nothing of its key may be stored
 }
 
-// A taken is a take that a later call may return or renew.
-type taken struct {
-	check  algorithms.Check
-	charge int // its number among the charges of the model
-}
-
-func (w *world) history(r source, l algorithms.Limit) {
-	w.Helper()
-	h := &history{world: w, source: r, ideal: ideal{limit: l, model: algorithmOf(l).model(l)}}
-	var retry time.Duration
-	for range 30 {
-		pause := max(0, r.pause(l))
-		if retry > 0 && retry != algorithms.Never && r.IntN(2) == 0 {
-			pause = retry - pick(r, 0, µs)
-		}
-		if at := w.clock.instant() + pause.Microseconds(); at < lastInstant && !w.s.RealClock {
-			w.clock.set(at)
-		}
-		if retry = h.step(); h.broken.Load() {
-			return
-		}
-	}
-}
-
-// step plays one call, and returns its RetryAfter.
-func (h *history) step() time.Duration {
-	h.Helper()
-	now := h.clock.instant()
-	c, of := h.question()
-	h.story = append(h.story, number(now-epoch)+": "+c.Op.String()+" "+number(c.Cost))
-	full := h.ideal.model.used(now).Sign() == 0
-	want, got := h.ideal.ask(c, of.charge, now), h.one(c)
-	want.Source = h.s.Source
-	compared := got
-	if h.s.RealClock {
-		for _, d := range []*algorithms.Decision{&want, &compared} {
-			d.RetryAfter, d.ResetAfter, d.UnitAfter, d.Delay = 0, 0, 0, 0
-		}
-	}
-	if show(compared) != show(want) {
-		h.errorf("%v after %q:\n\tgot  %s\n\twant %s", c.Limit, h.story, show(compared), show(want))
-		return 0
-	}
-	switch {
-	case c.Op == algorithms.Take && got.Receipt.Units() > 0:
-		c.Decision = got
-		h.taken = append(h.taken, taken{c, h.ideal.charges - 1})
-	// An older receipt must free no unit of concurrent requests again.
-	case c.Op == algorithms.Return && (algorithmOf(c.Limit).family != held || h.IntN(2) == 0):
-		of.check.Decision = got
-	}
-	if c.Op == algorithms.Reset || c.Op == algorithms.Return && !full && want.Remaining == c.Limit.Burst() && !h.s.RealClock {
-		h.empty(c)
-	}
-	return got.RetryAfter
-}
-
-// question returns a random check, and the take that it returns or renews.
-func (h *history) question() (algorithms.Check, *taken) {
-	l, of := h.ideal.limit, new(taken)
-	c, a := h.on("", l, pick(h.source, h.cost(l), h.Int64N(8))), algorithmOf(l)
-	if h.IntN(10) == 0 { // the bounds of arithmetic: 2^40 is the largest that a script sees, 2^53 the end of exact doubles
-		c.Cost = pick[int64](h.source, 1<<30, 1<<32+1, 1<<40-1, 1<<40, 1<<40+1, 1<<53, 1<<62, 1<<63-1)
-	}
-	take := c
-	switch h.IntN(16) {
-	case 0:
-		c.Op = algorithms.Force
-	case 1, 2:
-		op := pick(h.source, algorithms.Grant, algorithms.Reset, algorithms.Return, algorithms.Renew)
-		// A Grant may free held units that have ended. Under the real clock the model does not know the order of entries.
-		if !(op == algorithms.Grant && a.family == held || h.s.RealClock) {
-			c.Op = op
-		}
-	case 3, 4, 5, 6, 7:
-		if len(h.taken) == 0 {
-			break
-		}
-		of = &h.taken[len(h.taken)-1-h.IntN(min(6, len(h.taken)))]
-		c.Op, c.Decision.Receipt = pick(h.source, algorithms.Return, algorithms.Return, algorithms.Renew), of.check.Decision.Receipt
-		c.Cost = pick(h.source, 0, 1, of.check.Cost, 1+h.Int64N(of.check.Cost), c.Cost)
-		if c.Op == algorithms.Renew || a.delays { // a queue credits its newest place only
-			c.Op, c.Cost = algorithms.Renew, 0
-		}
-	}
-	if c.Op == algorithms.Force && h.IntN(8) == 0 || c.Op == algorithms.Grant && h.IntN(2) == 0 {
-		c.Cost = math.MaxInt64 // a debt has a floor, and nothing is above full
-	}
-	if h.s.Claims != nil && !h.s.Claims([]algorithms.Check{c}) {
-		return take, new(taken)
-	}
-	return c, of
-}
-
-// An ideal answers from a model.
+// An ideal answers from the definition of one key.
 type ideal struct {
 	limit   algorithms.Limit
-	model   model
+	model   model // nil: the limit of nobody
 	charges int
 }
 
-// ask answers a check, which returns or renews units of the charge of that number.
-func (m *ideal) ask(c algorithms.Check, charge int, now int64) algorithms.Decision {
-	d := algorithms.Decision{Allowed: c.Op != algorithms.Take || m.fits(now, c.Cost)}
-	units := c.Decision.Receipt.Units()
+// Allow implements [algorithms.Limiter].
+func (d *definition) Allow(_ context.Context, checks []algorithms.Check) error {
+	now, c := d.clock.instant(), call{checks: checks}
+	for _, check := range checks {
+		name := [3]string{check.Policy, check.Key, check.Limit.Algorithm().String()}
+		key := d.keys[name]
+		if key == nil {
+			if key = (&ideal{limit: check.Limit}); check.Limit != algorithms.Nobody() {
+				key.model = algorithmOf(check.Limit).model(check.Limit)
+			}
+			d.keys[name] = key
+		}
+		c.keys = append(c.keys, key)
+	}
+	key, op := c.keys[0], checks[0].Op
+	used := key.model != nil && key.model.used(now).Sign() > 0
+	c.answer(now)
+	d.emptied = len(checks) == 1 && key.model != nil && key.model.used(now).Sign() == 0 &&
+		(op == algorithms.Reset || op == algorithms.Return && used)
+	for i := range checks {
+		checks[i].Decision.Source = d.s.Source
+	}
+	return nil
+}
+
+// A call is asked in one call of a limiter. Its checks have places, and the ideals of their keys the same places.
+type call struct {
+	checks []algorithms.Check
+	keys   []*ideal
+}
+
+// answer answers a call in place, and charges its keys.
+func (c *call) answer(now int64) {
+	denied := 0
+	for i := range c.checks {
+		check, key := &c.checks[i], c.keys[i]
+		switch {
+		case check.Op >= algorithms.Return:
+			check.Decision = key.settle(*check, now)
+		case check.Op <= algorithms.TakeElse:
+			check.Decision = key.judge(now, func(then int64) bool { return c.passes(i, then) })
+			if !check.Decision.Allowed && !leads(c.checks, i) {
+				denied++
+			}
+		}
+	}
+	for i := range c.checks {
+		if c.checks[i].Op <= algorithms.TakeElse && denied == 0 && c.chosen(i) {
+			c.keys[i].take(&c.checks[i], now)
+		}
+	}
+	for i := range c.checks {
+		if check := &c.checks[i]; check.Op == algorithms.Trial || check.Op == algorithms.TrialInstead {
+			c.try(i, denied, now)
+		}
+	}
+}
+
+// passes reports whether a take would be allowed at an instant if nothing were charged until then. The second take of
+// a pair speaks for both.
+func (c *call) passes(i int, then int64) bool {
+	check, key, need := &c.checks[i], c.keys[i], c.need(i)
+	switch {
+	case key.fits(then, need):
+		return true
+	case check.Op == algorithms.TakeElse:
+		return c.passes(i-1, then)
+	case check.Op == algorithms.TakeReserved && key.model != nil && need <= check.Limit.Burst():
+		return c.passes(i-1, then) && key.model.room(then) >= need
+	}
+	return false
+}
+
+// need returns the cost of a take and of those before it on its key.
+func (c *call) need(i int) (units int64) {
+	for j, before := range c.checks[:i+1] {
+		if c.keys[j] == c.keys[i] {
+			units = min(units, math.MaxInt64-before.Cost) + before.Cost
+		}
+	}
+	return units
+}
+
+// chosen reports whether a take is charged in a call that is not denied.
+func (c *call) chosen(i int) bool {
+	if c.checks[i].Op == algorithms.TakeElse {
+		return !c.checks[i-1].Decision.Allowed
+	}
+	return c.checks[i].Decision.Allowed
+}
+
+// try answers a trial in a call with so many denied takes. A candidate leaves out the take before it.
+func (c *call) try(i, denied int, now int64) {
+	check, key := &c.checks[i], c.keys[i]
+	if check.Op == algorithms.TrialInstead {
+		before := i - 1
+		for c.checks[before].Op > algorithms.TakeElse {
+			before--
+		}
+		if !c.checks[before].Decision.Allowed {
+			denied--
+		}
+	}
+	check.Decision = key.judge(now, func(then int64) bool { return key.fits(then, check.Cost) })
+	if check.Decision.Allowed && denied == 0 {
+		key.take(check, now)
+	}
+}
+
+// judge returns the answer to a take or a trial that is not charged, and passes at some instants.
+func (m *ideal) judge(now int64, passes func(then int64) bool) algorithms.Decision {
+	d := m.figures(now)
+	d.Allowed, d.RetryAfter = passes(now), m.first(now, passes)
+	return d
+}
+
+// take charges a take or a trial that was allowed.
+func (m *ideal) take(c *algorithms.Check, now int64) {
+	var delay time.Duration
+	charge := m.charges
+	if algorithmOf(m.limit).delays && c.Cost > 0 {
+		delay = m.first(now, func(then int64) bool { return m.model.used(then).Sign() == 0 })
+	}
+	m.charge(now, c.Cost)
+	c.Decision = m.figures(now)
+	c.Decision.Allowed, c.Decision.Delay, c.Decision.Receipt = true, delay, receiptOf(c.Cost, charge)
+}
+
+// settle answers a settlement.
+func (m *ideal) settle(c algorithms.Check, now int64) algorithms.Decision {
+	if m.model == nil {
+		return algorithms.Decision{Allowed: true}
+	}
+	units, number, _, _ := c.Decision.Receipt.State()
+	left, charge := int64(0), int(number)
 	switch c.Op {
 	case algorithms.Force:
 		m.charge(now, min(c.Cost, m.model.room(now)))
@@ -158,33 +170,29 @@ func (m *ideal) ask(c algorithms.Check, charge int, now int64) algorithms.Decisi
 	case algorithms.Reset:
 		m.model.grant(now, math.MaxInt64)
 	case algorithms.Return:
-		part := min(units, c.Cost)
-		m.model.giveBack(now, charge, units, part)
-		d.Receipt = receiptOf(units - part)
+		left = units - min(units, c.Cost)
+		m.model.giveBack(now, charge, units, units-left)
 	case algorithms.Renew:
-		d.Receipt = receiptOf(units)
+		left = units
 		if renewer, ok := m.model.(renewer); ok {
 			renewer.renew(now, charge, units)
 		}
-	default:
-		m.take(c.Cost, now, &d)
 	}
-	d.Remaining = m.remaining(now)
-	d.ResetAfter = m.first(now, func(then int64) bool { return m.fits(then, m.limit.Burst()) })
-	d.UnitAfter = m.first(now, func(then int64) bool { return m.fits(then, 1) })
+	d := m.figures(now)
+	d.Allowed, d.Receipt = true, receiptOf(left, charge)
 	return d
 }
 
-func (m *ideal) take(cost, now int64, d *algorithms.Decision) {
-	if !d.Allowed {
-		d.RetryAfter = m.first(now, func(then int64) bool { return m.fits(then, cost) })
-		return
+// figures returns the figures of the state.
+func (m *ideal) figures(now int64) algorithms.Decision {
+	if m.model == nil {
+		return algorithms.Decision{UnitAfter: algorithms.Never}
 	}
-	if algorithmOf(m.limit).delays && cost > 0 {
-		d.Delay = m.first(now, func(then int64) bool { return m.model.used(then).Sign() == 0 })
+	return algorithms.Decision{
+		Remaining:  m.remaining(now),
+		ResetAfter: m.first(now, func(then int64) bool { return m.fits(then, m.limit.Burst()) }),
+		UnitAfter:  m.first(now, func(then int64) bool { return m.fits(then, 1) }),
 	}
-	m.charge(now, cost)
-	d.Receipt = receiptOf(cost)
 }
 
 func (m *ideal) charge(now, units int64) {
@@ -192,16 +200,19 @@ func (m *ideal) charge(now, units int64) {
 	m.charges++
 }
 
-// receiptOf returns a receipt of that many units, for comparisons.
-func receiptOf(units int64) algorithms.Receipt {
+// receiptOf returns a receipt of units that are left of a charge, with its number in the place of an instant.
+func receiptOf(units int64, charge int) algorithms.Receipt {
 	if units == 0 {
 		return algorithms.Receipt{}
 	}
-	return algorithms.NewReceipt(units, 0, 0, 0)
+	return algorithms.NewReceipt(units, int64(charge), 0, 0)
 }
 
 // fits is the rule that all algorithms share: the units in use and the cost are no more than the burst.
 func (m *ideal) fits(now, cost int64) bool {
+	if m.model == nil {
+		return false
+	}
 	sum := m.model.used(now)
 	return sum.Add(sum, new(big.Rat).SetInt64(cost)).Cmp(new(big.Rat).SetInt64(m.limit.Burst())) <= 0
 }

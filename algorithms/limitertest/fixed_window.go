@@ -75,11 +75,6 @@ var fixedWindowTraces = []trace{
 		force(2, 200_000_000_000).yes(0, 89_999_998).stored("1763729430000002:1099511627776:0"),
 		giveBack(3, 999_999_999_999, 0).yes(900_488_372_223, 29_999_997).stored("1763729430000003:99511627777:0"),
 	}},
-	{"windows of a day turn at midnight UTC", algorithms.FixedWindow(1, 24*time.Hour), []step{
-		take(0, 1).yes(0, 40_170*second), // 12:50:30
-		take(40_170*second-1, 1).no(0, 1, 1),
-		take(40_170*second, 1).yes(0, day),
-	}},
 }
 
 var fixedHour = algorithms.FixedWindow(20, time.Hour)

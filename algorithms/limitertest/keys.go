@@ -30,7 +30,7 @@ func oddities() []string {
 
 var keyRules = []rule{
 	// The text follows a bar, the principal, or stands between two bars.
-	{"odd keys all work, and are pairwise distinct, also as a first, middle or last part", func(w *world) {
+	{"odd keys all work, and are pairwise distinct, also as a first, middle or last part", nil, func(w *world, _ algorithms.Limit) {
 		odd := oddities()
 		for _, form := range []func(string) string{
 			func(o string) string { return w.principal + "|" + o },
@@ -41,8 +41,7 @@ var keyRules = []rule{
 			w.principal += "-"
 		}
 	}},
-	{"an odd first part is counted apart from every other, too", func(w *world) {
-		l := anyTen()
+	{"an odd first part is counted apart from every other, too", nil, func(w *world, l algorithms.Limit) {
 		own := w.principal
 		// The empty key is invalid. The others are not this world's alone, so they are reset first.
 		keys := oddities()[1:]
@@ -53,7 +52,7 @@ var keyRules = []rule{
 		w.distinct(oddities(), func(o string) string { return o + "|" + own })
 		w.distinct(keys, func(o string) string { return "|" + o + own })
 	}},
-	{"keys are distinct if the text between bars differs, or the number of bars", func(w *world) {
+	{"keys are distinct if the text between bars differs, or the number of bars", nil, func(w *world, _ algorithms.Limit) {
 		w.distinct([]string{
 			"", "|", "||", "|||", "|a", "a|", "a|b", "a||b", "|a|b", "a|b|", "||a", "a||",
 			"a|b|c", "ab|c", "a|bc", "abc",
@@ -61,15 +60,14 @@ var keyRules = []rule{
 	}},
 	// Long and odd keys are stored as a digest. A client that sends the text of a digest must not reach the key
 	// behind it.
-	{"no key can be made to equal the digest of another", func(w *world) {
+	{"no key can be made to equal the digest of another", nil, func(w *world, _ algorithms.Limit) {
 		// The digest of "a b" and of "" in base64url, as it is stored.
 		w.distinct([]string{
 			"a b", "#yGh6CKpdbtIEQyj6aml6uOltw0KR6MIDSujDjm_MbWU",
 			"", "#" + "47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU", "#",
 		}, func(o string) string { return w.principal + "|" + o })
 	}},
-	{"one key under two policies is counted twice", func(w *world) {
-		l := anyTen()
+	{"one key under two policies is counted twice", nil, func(w *world, l algorithms.Limit) {
 		names := []string{
 			"a", "A", "aa", "a.b", "a-b", "a_b", "a~b", "a~bb", "b~a", "Z9",
 			strings.Repeat("p", 64), strings.Repeat("p", 63) + "q", strings.Repeat("p", 64) + "~candidate",
@@ -82,7 +80,7 @@ var keyRules = []rule{
 		}
 	}},
 	// A call adds up the takes of equal keys, so it must not take different ones for equal.
-	{"keys that differ in one byte are distinct within one call, too", func(w *world) {
+	{"keys that differ in one byte are distinct within one call, too", nil, func(w *world, _ algorithms.Limit) {
 		var call []algorithms.Check
 		for i, l := range limits(every(), 100, time.Minute) {
 			call = append(call, w.on("k", l, int64(i)), w.on("k|", l, int64(i+1)))

@@ -10,13 +10,12 @@ import (
 )
 
 func runLimits(t *testing.T, s Subject) {
-	s.runEach(t, limitRules)
-	s.run(t, otherLimitRules)
+	s.run(t, limitRules)
 }
 
-var limitRules = []eachRule{
+var limitRules = []rule{
 	// Ten are in use, so 25 - 10 fit.
-	{"a raised limit admits at once what it adds", func(w *world, l algorithms.Limit) {
+	{"a raised limit admits at once what it adds", every, func(w *world, l algorithms.Limit) {
 		w.take(l, 10)
 		raised := algorithmOf(l).of(25, time.Minute)
 		if d := w.take(raised, 15); !d.Allowed || d.Remaining != 0 {
@@ -25,7 +24,7 @@ var limitRules = []eachRule{
 		w.honest(w.on("", raised, 1))
 	}},
 	// Seven are in use under a limit of five: no cost fits, not even 0.
-	{"under a lowered limit units in use still count, and are waited off", func(w *world, l algorithms.Limit) {
+	{"under a lowered limit units in use still count, and are waited off", every, func(w *world, l algorithms.Limit) {
 		w.take(l, 7)
 		lower := algorithmOf(l).of(5, time.Minute)
 		for _, cost := range []int64{0, 1, 5} {
@@ -37,7 +36,7 @@ var limitRules = []eachRule{
 	}},
 	// Of 10 000 units in use a limit of 3 counts at most two bursts, so that a lowered limit locks nobody out for
 	// long.
-	{"a limit lowered far is waited off in at most two of its bursts", func(w *world, l algorithms.Limit) {
+	{"a limit lowered far is waited off in at most two of its bursts", every, func(w *world, l algorithms.Limit) {
 		a := algorithmOf(l)
 		w.take(a.of(10_000, time.Minute), 10_000)
 		lower := a.of(3, time.Minute)
@@ -48,37 +47,37 @@ var limitRules = []eachRule{
 		w.honest(w.on("", lower, 1))
 	}},
 	// Denials under the lower limit write nothing, so the cap of its debt cuts nothing off.
-	{"a lowered limit that admits no request forgets nothing", func(w *world, l algorithms.Limit) {
+	{"a lowered limit that admits no request forgets nothing", every, func(w *world, l algorithms.Limit) {
 		a := algorithmOf(l)
 		w.take(l, 9)
 		before := w.peek(w.on("", l, 0))
 		w.take(a.of(2, time.Minute), 1)
 		w.take(a.of(2, time.Hour), 0)
-		w.unchanged(w.on("", l, 0), before)
+		if got := w.peek(w.on("", l, 0)); got != before {
+			w.errorf("got %+v, want the state untouched, %+v", got, before)
+		}
 	}},
-	{"figures are honest under a limit that has just changed", func(w *world, l algorithms.Limit) {
+	{"figures are honest under a limit that has just changed", every, func(w *world, l algorithms.Limit) {
 		a := algorithmOf(l)
 		r := newSource(w)
 		for range w.s.traces(w) / 2 {
 			w := w.fresh()
-			w.disturb(r, "", r.limit(a))
-			w.disturb(r, "", r.limit(a))
+			w.disturb(r, w.on("", r.limit(a), 0))
+			w.disturb(r, w.on("", r.limit(a), 0))
 			l := r.limit(a)
 			w.audit(w.on("", l, 0), w.take(l, r.cost(l)))
 			w.honest(w.on("", l, r.cost(l)))
 		}
 	}},
-}
 
-var otherLimitRules = []rule{
-	{"the limit of nobody forgets nothing", each(every, func(w *world, l algorithms.Limit) {
+	{"the limit of nobody forgets nothing", every, func(w *world, l algorithms.Limit) {
 		w.take(l, 6)
 		w.take(algorithms.Nobody(), 1)
 		w.one(as(algorithms.Reset, w.on("", algorithms.Nobody(), 0)))
 		w.remaining(w.on("", l, 0), 4)
-	})},
+	}},
 	// The algorithm is part of the stored key, so no algorithm reads a state that it cannot interpret.
-	{"another algorithm is another key: it reads no state of the first, and leaves it alone", func(w *world) {
+	{"another algorithm is another key: it reads no state of the first, and leaves it alone", nil, func(w *world, _ algorithms.Limit) {
 		hundred := limits(every(), 100, time.Minute)
 		for i, l := range hundred {
 			w.full(w.on("", l, 0))
@@ -90,7 +89,7 @@ var otherLimitRules = []rule{
 	}},
 	// One unit has refilled after 6 s, so 14 - 9 fit. Under the burst of 3 the state is cut to 6 units. 4 of them
 	// must drain: 24 s.
-	{"a raised burst admits at once what it adds, at the same rate", each(buckets, func(w *world, l algorithms.Limit) {
+	{"a raised burst admits at once what it adds, at the same rate", buckets, func(w *world, l algorithms.Limit) {
 		w.take(l, 10)
 		w.sleep(6 * time.Second)
 		if d := w.take(l.WithBurst(14), 5); !d.Allowed || d.Remaining != 0 {
@@ -99,19 +98,19 @@ var otherLimitRules = []rule{
 		if d := w.take(l.WithBurst(3), 1); d.Allowed || d.RetryAfter != 24*time.Second {
 			w.errorf("got %s, want the 14 read as 6, and 4 of them waited off in 24 s", show(d))
 		}
-	})},
+	}},
 	// After a second, 10 per 10 s has refilled one unit, 10 per second all, and 10 per hour none.
-	{"a changed rate prices the time since the state's instant", each(buckets, func(w *world, l algorithms.Limit) {
+	{"a changed rate prices the time since the state's instant", buckets, func(w *world, l algorithms.Limit) {
 		a := algorithmOf(l)
 		w.take(l, 10)
 		w.sleep(time.Second)
 		w.remaining(w.on("", a.of(10, 10*time.Second), 0), 1)
 		w.remaining(w.on("", a.of(10, time.Second), 0), 10)
 		w.remaining(w.on("", a.of(10, time.Hour), 0), 0)
-	})},
+	}},
 	// One unit per minute, taken at 0. The second take at 59 s leaves the state's instant at 0. At 60 per minute, 59
 	// of the two units would have drained since then.
-	{"a raised rate also counts for the time since the state's instant", each(buckets, func(w *world, l algorithms.Limit) {
+	{"a raised rate also counts for the time since the state's instant", buckets, func(w *world, l algorithms.Limit) {
 		a := algorithmOf(l)
 		slow := a.of(1, time.Minute).WithBurst(10)
 		w.take(slow, 1)
@@ -119,9 +118,9 @@ var otherLimitRules = []rule{
 		w.take(slow, 1)
 		w.remaining(w.on("", slow, 0), 8)
 		w.remaining(w.on("", a.of(60, time.Minute).WithBurst(10), 0), 10)
-	})},
+	}},
 	// The state's instant is the last take, or up to one unit's time at the old rate before it.
-	{"a raise gives at most the units in use, and at most (raise - t) × (new rate - old rate)", func(w *world) {
+	{"a raise gives at most the units in use, and at most (raise - t) × (new rate - old rate)", nil, func(w *world, _ algorithms.Limit) {
 		r := newSource(w)
 		for range w.s.traces(w) {
 			a := pick(r, buckets()...)

@@ -122,7 +122,6 @@ func Run(t *testing.T, s Subject) {
 		{"Honesty", runHonesty},
 		{"Returns", runReturns},
 		{"Invalid", runInvalid},
-		{"Extremes", runExtremes},
 		{"Limits", runLimits},
 		{"Keys", runKeys},
 		{"Concurrency", runConcurrency},
@@ -147,44 +146,24 @@ func Run(t *testing.T, s Subject) {
 	}
 }
 
-// A rule is one thing that must hold, in words, and its check.
+// A rule is one thing that must hold, in words, and its check. It is checked once, or for each of some algorithms, under
+// ten per minute, or ten per day if the windows are days. So it states times in the limit's windows.
 type rule struct {
 	rule string
-	run  func(w *world)
+	of   func() []algorithm // nil: the algorithm does not matter
+	run  func(w *world, limit algorithms.Limit)
 }
 
-// run checks every rule in a world of its own.
+// run checks every rule in worlds of its own.
 func (s Subject) run(t *testing.T, rules []rule) {
 	for _, r := range rules {
 		t.Run(r.rule, func(t *testing.T) {
 			t.Parallel()
-			r.run(s.world(t, r.rule))
-		})
-	}
-}
-
-// each returns the check of a rule that holds for every selected algorithm. It runs once under ten per minute of each.
-func each(of func() []algorithm, run func(w *world, l algorithms.Limit)) func(w *world) {
-	return func(w *world) {
-		for _, a := range of() {
-			run(w.fresh(), a.ten())
-		}
-	}
-}
-
-// An eachRule holds for every algorithm. Its limit is ten per minute, or ten per day if the windows are days, so it
-// states times in the limit's windows.
-type eachRule struct {
-	rule string
-	run  func(w *world, limit algorithms.Limit)
-}
-
-// runEach checks every rule for every algorithm.
-func (s Subject) runEach(t *testing.T, rules []eachRule) {
-	for _, r := range rules {
-		t.Run(r.rule, func(t *testing.T) {
-			t.Parallel()
-			for _, a := range every() {
+			if r.of == nil {
+				r.run(s.world(t, r.rule), the("token-bucket").ten())
+				return
+			}
+			for _, a := range r.of() {
 				t.Run(a.name(), func(t *testing.T) { r.run(s.world(t, r.rule), a.ten()) })
 			}
 		})

@@ -9,47 +9,7 @@ import (
 	"github.com/penstock-go/penstock/algorithms"
 )
 
-func runOps(t *testing.T, s Subject) {
-	s.runEach(t, settlementRules)
-	s.runEach(t, opRules)
-	s.run(t, mixRules)
-}
-
-var opRules = []eachRule{
-	{"a Reset forgets the key, whatever its cost says", func(w *world, l algorithms.Limit) {
-		for _, cost := range []int64{0, 1, 1 << 40} {
-			w.one(as(algorithms.Force, w.on("", l, 15)))
-			c := as(algorithms.Reset, w.on("", l, cost))
-			d := w.one(c)
-			if want := (algorithms.Decision{Allowed: true, Source: w.s.Source, Remaining: 10}); d != want {
-				w.errorf("cost %d: got %s, want %s", cost, show(d), show(want))
-			}
-			w.full(c)
-			w.empty(c)
-		}
-	}},
-	// The figures are 10 - 3 - 4, plus 1, then 8 on the other key, all after the Reset, minus 5, plus 2, and all
-	// again.
-	{"settlements are applied one by one, in order", func(w *world, l algorithms.Limit) {
-		c := w.on("", l, 3)
-		c.Decision = w.one(c)
-		calls := w.allow(
-			as(algorithms.Force, w.on("", l, 4)),
-			as(algorithms.Grant, w.on("", l, 1)),
-			as(algorithms.Force, w.on("other", l, 2)),
-			as(algorithms.Reset, w.on("", l, 0)),
-			as(algorithms.Force, w.on("", l, 5)),
-			as(algorithms.Grant, w.on("", l, 2)),
-			as(algorithms.Grant, w.on("other", l, 9)))
-		for i, want := range []int64{3, 4, 8, 10, 5, 7, 10} {
-			if got := calls[i].Decision; !got.Allowed || got.Remaining != want {
-				w.errorf("check %d of %s: got %s, want %d remaining", i, text(calls), show(got), want)
-			}
-		}
-		w.remaining(c, 7)
-		w.full(w.on("other", l, 0))
-	}},
-}
+func runOps(t *testing.T, s Subject) { s.run(t, opRules) }
 
 // empty wants no key in the store, if it can be seen.
 func (w *world) empty(c algorithms.Check) {
@@ -68,10 +28,9 @@ var settlements = []algorithms.Op{
 	algorithms.Return, algorithms.Force, algorithms.Grant, algorithms.Reset, algorithms.Renew,
 }
 
-var mixRules = []rule{
+var opRules = []rule{
 	// A denied Take would leave it open whether the settlements beside it count.
-	{"a call of takes and settlements is an error, and charges nothing", func(w *world) {
-		l := anyTen()
+	{"a call of takes and settlements is an error, and charges nothing", nil, func(w *world, l algorithms.Limit) {
 		held := w.on("held", l, 4)
 		w.one(held)
 		for _, take := range takes {
@@ -88,47 +47,20 @@ var mixRules = []rule{
 			}
 		}
 	}},
-	{"a call without checks is valid", func(w *world) {
+	{"a call without checks is valid", nil, func(w *world, _ algorithms.Limit) {
 		if err := w.limiter.Allow(w.Context(), nil); err != nil {
 			w.errorf("got error %v, want none", err)
 		}
 	}},
-	{"a limiter leaves the question of a check unchanged", func(w *world) {
-		l := anyTen()
-		want := []algorithms.Check{w.on("a", l, 1), as(algorithms.Trial, w.on("b", l, 11)), w.on("c", l, 10)}
-		got := w.allow(append([]algorithms.Check(nil), want...)...)
-		for i := range got {
-			got[i].Decision = algorithms.Decision{}
-			if got[i] != want[i] {
-				w.errorf("check %d: got %+v, want %+v", i, got[i], want[i])
-			}
-		}
-	}},
-	// Callers reuse checks, so a Decision may still hold an earlier answer.
-	{"the answer replaces all of an earlier Decision", each(every, func(w *world, l algorithms.Limit) {
-		c := w.on("", l, 1)
-		stale := algorithms.Decision{
-			Allowed: true, Remaining: 99, RetryAfter: time.Hour, ResetAfter: time.Hour, UnitAfter: time.Hour,
-			Delay: time.Hour, Receipt: w.take(l, 1).Receipt,
-		}
-		c.Cost, c.Decision = 11, stale
-		got := w.one(c)
-		c.Decision = algorithms.Decision{}
-		if want := w.one(c); got != want {
-			w.errorf("%v: got %s, want %s", l, show(got), show(want))
-		}
-	})},
-}
 
-var settlementRules = []eachRule{
 	// Of 100 units 20 are kept, so 10 of 30 remain.
-	{"units beyond one burst of debt are dropped, and do not come back under a raised limit", func(w *world, l algorithms.Limit) {
+	{"units beyond one burst of debt are dropped, and do not come back under a raised limit", every, func(w *world, l algorithms.Limit) {
 		w.one(as(algorithms.Force, w.on("", l, 100)))
 		w.remaining(w.on("", algorithmOf(l).of(30, time.Minute), 0), 10)
 	}},
 	// The clock steps back by a window, far beyond the tolerance. Without a repair the key would be exhausted for
 	// more than a window.
-	{"settlements repair a state from the future, too", func(w *world, l algorithms.Limit) {
+	{"settlements repair a state from the future, too", every, func(w *world, l algorithms.Limit) {
 		w.take(l, 10)
 		w.sleep(-l.Window())
 		d := w.one(as(algorithms.Grant, w.on("", l, 1)))
@@ -139,7 +71,7 @@ var settlementRules = []eachRule{
 	}},
 	// After three windows the Grant finds a state in which nothing counts. If it left that state, a step back of
 	// the clock would make its units count again.
-	{"a Grant also writes when all units have drained, so a step back of the clock revives none", func(w *world, l algorithms.Limit) {
+	{"a Grant also writes when all units have drained, so a step back of the clock revives none", every, func(w *world, l algorithms.Limit) {
 		w.take(l, 5)
 		w.sleep(3 * l.Window())
 		c := as(algorithms.Grant, w.on("", l, 5))
@@ -150,7 +82,7 @@ var settlementRules = []eachRule{
 		w.full(c)
 	}},
 	// Ten of 40 units come back under a limit of another rate, burst or window. The limit of the takes shows them.
-	{"a Grant credits its units, whatever limit it names", func(w *world, l algorithms.Limit) {
+	{"a Grant credits its units, whatever limit it names", every, func(w *world, l algorithms.Limit) {
 		a := algorithmOf(l)
 		for _, window := range []time.Duration{
 			l.Window() / 1000, l.Window() / 100, l.Window() / 10, l.Window() * 10, l.Window() * 100, l.Window() * 1000,
@@ -168,7 +100,7 @@ var settlementRules = []eachRule{
 			}
 		}
 	}},
-	{"a Grant leaves the key's expiry alone", func(w *world, l algorithms.Limit) {
+	{"a Grant leaves the key's expiry alone", every, func(w *world, l algorithms.Limit) {
 		if w.s.Store == nil {
 			return
 		}

@@ -10,8 +10,7 @@ import (
 )
 
 func runReturns(t *testing.T, s Subject) {
-	s.runEach(t, returnRules)
-	s.run(t, otherReturnRules)
+	s.run(t, returnRules)
 	for _, burst := range []int64{1, 2, 3, 5, 10, 20} {
 		t.Run("simulated", func(t *testing.T) {
 			t.Parallel()
@@ -30,8 +29,8 @@ func back(taken algorithms.Check, cost int64) algorithms.Check {
 	return taken
 }
 
-var returnRules = []eachRule{
-	{"a Return with a receipt of another algorithm is the caller's mistake", func(w *world, l algorithms.Limit) {
+var returnRules = []rule{
+	{"a Return with a receipt of another algorithm is the caller's mistake", every, func(w *world, l algorithms.Limit) {
 		taken := w.allow(w.on("", l, 5))[0]
 		for _, a := range others(l) {
 			other := a.ten()
@@ -46,15 +45,16 @@ var returnRules = []eachRule{
 		w.remaining(taken, 5)
 	}},
 	// Receipts carry units and instants, and no limit.
-	{"a Return works under a changed limit", func(w *world, l algorithms.Limit) {
+	{"a Return works under a changed limit", every, func(w *world, l algorithms.Limit) {
 		taken := w.allow(w.on("", l, 4))[0]
 		taken.Limit = algorithmOf(l).of(20, time.Minute)
 		if d := w.one(back(taken, 4)); !d.Allowed || d.Remaining != 20 {
 			w.errorf("got %s, want 20 remaining", show(d))
 		}
 	}},
+
 	// The later take is returned first, as deferred calls do.
-	{"Returns of two takes on one key travel in one call", func(w *world, l algorithms.Limit) {
+	{"Returns of two takes on one key travel in one call", every, func(w *world, l algorithms.Limit) {
 		calls := w.allow(w.on("", l, 3), w.on("b", l, 2), w.on("", l, 4))
 		answers := w.allow(back(calls[2], 4), back(calls[1], 1), back(calls[0], 3))
 		for i, want := range []int64{7, 9, 10} {
@@ -65,22 +65,8 @@ var returnRules = []eachRule{
 		w.full(calls[0])
 		w.remaining(calls[1], 9)
 	}},
-}
-
-var otherReturnRules = []rule{
-	// A caller may return by the receipt of the take again after a part was returned by it. Only units that are still held
-	// are freed.
-	{"a part that was returned is not returned by an older receipt again", func(w *world) {
-		l := algorithms.Concurrent(10, time.Minute)
-		first := w.allow(w.on("", l, 5))[0]
-		rest := w.allow(back(first, 2))[0]
-		w.one(back(first, 2))
-		w.remaining(first, 7)
-		w.one(back(rest, 3))
-		w.full(first)
-	}},
 	// The request runs, so it is counted even if other requests hold the limit by now. The cap bounds the memory.
-	{"a Renew holds units again that have ended, beyond the limit, but not beyond twice the limit", func(w *world) {
+	{"a Renew holds units again that have ended, beyond the limit, but not beyond twice the limit", nil, func(w *world, _ algorithms.Limit) {
 		l := algorithms.Concurrent(2, time.Minute)
 		ended := []algorithms.Check{w.allow(w.on("", l, 2))[0], w.allow(w.on("other", l, 2))[0]}
 		ended[1].Key = ended[0].Key
@@ -96,7 +82,7 @@ var otherReturnRules = []rule{
 		w.remaining(later, 1)
 	}},
 	// After an outage, takes of one backend may be returned to the other, which does not know them.
-	{"a Return of another backend's take is dropped: no error, Undecided, nothing credited", each(every, func(w *world, l algorithms.Limit) {
+	{"a Return of another backend's take is dropped: no error, Undecided, nothing credited", every, func(w *world, l algorithms.Limit) {
 		if w.s.Foreign == nil {
 			return
 		}
@@ -112,8 +98,8 @@ var otherReturnRules = []rule{
 		if d := calls[1].Decision; d.Remaining != 6 {
 			w.errorf("%v: beside it, got %s, want 6 remaining", l, show(d))
 		}
-	})},
-	{"a Renew of another backend's take is dropped, and keeps its receipt", each(every, func(w *world, l algorithms.Limit) {
+	}},
+	{"a Renew of another backend's take is dropped, and keeps its receipt", every, func(w *world, l algorithms.Limit) {
 		if w.s.Foreign == nil {
 			return
 		}
@@ -124,9 +110,9 @@ var otherReturnRules = []rule{
 			w.errorf("got %s, want allowed, undecided, and the receipt", show(d))
 		}
 		w.full(c)
-	})},
+	}},
 	// The limit, the key or the clock changes between the take and its Return. Five others take meanwhile.
-	{"after a Reset, a changed limit or a step of the clock, a Return credits at most its own units", each(timed, func(w *world, l algorithms.Limit) {
+	{"after a Reset, a changed limit or a step of the clock, a Return credits at most its own units", timed, func(w *world, l algorithms.Limit) {
 		for name, change := range map[string]func(w *world){
 			"reset":   func(w *world) { w.one(as(algorithms.Reset, w.on("", l, 0))) },
 			"limit":   func(w *world) { w.take(algorithmOf(l).of(10, time.Second), 1) },
@@ -143,8 +129,8 @@ var otherReturnRules = []rule{
 				w.errorf("%v, %s: got %s, and %d remaining before", l, name, show(d), before)
 			}
 		}
-	})},
-	{"the newest take of a leaky bucket is returned in parts, until another take comes", func(w *world) {
+	}},
+	{"the newest take of a leaky bucket is returned in parts, until another take comes", nil, func(w *world, _ algorithms.Limit) {
 		l := algorithms.LeakyBucket(1, time.Second).WithBurst(10)
 		w.take(l, 5)
 		a := w.allow(w.on("", l, 3))[0]
@@ -155,17 +141,6 @@ var otherReturnRules = []rule{
 		w.take(l, 1)
 		w.one(back(a, 1))
 		w.remaining(w.on("", l, 0), 3)
-	}},
-	// Two of five leave the front of the queue. The requests behind them have their Delays, so a newcomer still
-	// waits for five.
-	{"a place in the middle of a leaky bucket's queue stays empty", func(w *world) {
-		l := the("leaky-bucket").ten()
-		first := w.allow(w.on("", l, 2))[0]
-		w.take(l, 3)
-		w.one(back(first, 2))
-		if d := w.take(l, 1); d.Delay != 30*time.Second {
-			w.errorf("got %s, want to be held until the five before have drained, 30 s", show(d))
-		}
 	}},
 }
 

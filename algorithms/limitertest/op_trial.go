@@ -1,21 +1,17 @@
-// Shadow limits (Trial) and candidates (TrialInstead): when they are charged, and that they affect no Take.
+// Shadow limits (Trial) and candidates (TrialInstead), beyond their definitions.
 
 package limitertest
 
 import (
 	"testing"
-	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
 )
 
-func runTrials(t *testing.T, s Subject) {
-	s.runCases(t, "", trialCases, (*world).cell)
-	s.run(t, trialRules)
-}
+func runTrials(t *testing.T, s Subject) { s.run(t, trialRules) }
 
 var trialRules = []rule{
-	{"AllowUpTo takes what fits of n, whatever n and the units in use are, and says how many", each(every, func(w *world, l algorithms.Limit) {
+	{"AllowUpTo takes what fits of n, whatever n and the units in use are, and says how many", every, func(w *world, l algorithms.Limit) {
 		if l.Algorithm().Concurrent() {
 			return
 		}
@@ -33,9 +29,9 @@ var trialRules = []rule{
 				w.remaining(c, l.Burst()-used-want)
 			}
 		}
-	})},
+	}},
 	// A trial on the key of a take would change the take's count.
-	{"a Trial needs a stored key of its own, not a Take's of the same call", each(every, func(w *world, l algorithms.Limit) {
+	{"a Trial needs a stored key of its own, not a Take's of the same call", every, func(w *world, l algorithms.Limit) {
 		take := w.on("", l, 1)
 		for _, op := range takes[1:] {
 			trial := w.on("", l, 1)
@@ -49,22 +45,9 @@ var trialRules = []rule{
 			w.full(take)
 			w.full(w.on("other", l, 1))
 		}
-	})},
-	{"a Trial of the same key under another policy or algorithm has a key of its own", each(every, func(w *world, l algorithms.Limit) {
-		for _, a := range others(l) {
-			w := w.fresh()
-			other := w.on("", a.ten(), 1)
-			other.Op = algorithms.Trial
-			calls := w.allow(w.on("", l, 10), as(algorithms.TrialInstead, w.on("", l, 3)), other)
-			w.verdicts(calls, true, true, true)
-			w.remaining(calls[0], 0)
-			w.remaining(calls[1], 7)
-			w.remaining(calls[2], 9)
-		}
-	})},
+	}},
 	// A candidate is compared with the limit before it.
-	{"a TrialInstead needs a Take before it", func(w *world) {
-		l := anyTen()
+	{"a TrialInstead needs a Take before it", nil, func(w *world, l algorithms.Limit) {
 		instead := as(algorithms.TrialInstead, w.on("a", l, 1))
 		w.invalid(instead)
 		w.invalid(instead, w.on("b", l, 1))
@@ -72,13 +55,6 @@ var trialRules = []rule{
 		for _, key := range []string{"a", "b", "c"} {
 			w.full(as(algorithms.Trial, w.on(key, l, 0)))
 			w.full(w.on(key, l, 0))
-		}
-	}},
-	{"a Trial of a leaky bucket says how long it would hold", func(w *world) {
-		l := the("leaky-bucket").ten()
-		w.allow(as(algorithms.Trial, w.on("", l, 2)))
-		if d := w.allow(as(algorithms.Trial, w.on("", l, 1)))[0].Decision; d.Delay != 12*time.Second {
-			w.errorf("got %s, want a delay of 12 s", show(d))
 		}
 	}},
 }

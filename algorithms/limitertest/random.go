@@ -39,8 +39,20 @@ func (s Subject) traces(tb testing.TB) int {
 	if s.RealClock {
 		tb.Skip("random traces need a clock that tests can set")
 	}
-	tb.Helper()
 	return envTraces(tb, max(s.Traces, 1))
+}
+
+// runRandom checks a rule in as many random traces as the subject wants.
+func (s Subject) runRandom(t *testing.T, name, rule string, run func(w *world, r source)) {
+	t.Run(name, func(t *testing.T) {
+		t.Parallel()
+		w, r := s.world(t, rule), newSource(t)
+		for range s.traces(t) {
+			if run(w.fresh(), r); t.Failed() {
+				return
+			}
+		}
+	})
 }
 
 func envTraces(tb testing.TB, normally int) int {
@@ -134,11 +146,12 @@ func (w *world) move(d time.Duration) {
 	}
 }
 
-// disturb brings the state under a key, and the clock, into a random situation.
-func (w *world) disturb(r source, key string, l algorithms.Limit) {
+// disturb brings the state under a check's key, and the clock, into a random situation.
+func (w *world) disturb(r source, of algorithms.Check) {
 	w.Helper()
+	l := of.Limit
 	for range r.IntN(6) {
-		c := w.on(key, l, r.cost(l))
+		c := algorithms.Check{Policy: of.Policy, Key: of.Key, Limit: l, Cost: r.cost(l)}
 		switch r.IntN(8) {
 		case 0:
 			c.Op = algorithms.Force

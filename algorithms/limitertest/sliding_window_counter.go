@@ -93,11 +93,6 @@ var counterTraces = []trace{
 		take(20*day, 0).yes(117_833, 4_014_570_000_000-20*day).same(),
 		take(20*day, 600_000).no(117_833, 1_249_796_438_850, 4_014_570_000_000-20*day).same(),
 	}},
-	{"the previous window counts until the present one ends", counter30, []step{
-		take(0, 30).yes(0, 90*second),
-		take(89_999_999, 30).no(29, 1, 1).same(),
-		take(90*second, 30).yes(0, 120*second).stored("1763729520000000030"),
-	}},
 	{"a step back of the clock keeps both counts, and is stored though the call is denied", counter30, []step{
 		take(0, 20).yes(10, 90*second),
 		take(30*second, 10).yes(0, 120*second).stored("1763729460000000:10:20"),

@@ -14,8 +14,7 @@ func runStore(t *testing.T, s Subject) {
 	if s.Store == nil {
 		return
 	}
-	s.runEach(t, storeRules)
-	s.run(t, expiryRules)
+	s.run(t, storeRules)
 }
 
 // A key may live longer than its state: by rounding and a margin, and with a caller's clock by the tolerance for late
@@ -65,9 +64,9 @@ func (w *world) expires(
 }
 
 // storeRules hold for every algorithm under an injected clock, so times to live have a least value.
-var storeRules = []eachRule{
+var storeRules = []rule{
 	// The limits and ops are random. Grants shorten a state, which must not shorten the life of the rest.
-	{"every key that is written expires, when it is full and not before", func(w *world, ten algorithms.Limit) {
+	{"every key that is written expires, when it is full and not before", every, func(w *world, ten algorithms.Limit) {
 		r := newSource(w)
 		for range max(2, w.s.traces(w)/5) {
 			w := w.fresh()
@@ -87,7 +86,7 @@ var storeRules = []eachRule{
 		}
 	}},
 	// An attacker with random keys must not fill the store.
-	{"a denial, a peek or a Grant makes no key", func(w *world, l algorithms.Limit) {
+	{"a denial, a peek or a Grant makes no key", every, func(w *world, l algorithms.Limit) {
 		for _, c := range []algorithms.Check{
 			w.on("", l, 11), w.on("", l, 0),
 			as(algorithms.Grant, w.on("", l, 3)), as(algorithms.Return, w.on("", l, 3)),
@@ -100,7 +99,7 @@ var storeRules = []eachRule{
 		w.empty(w.on("", l, 0))
 	}},
 	// Denials are the bulk of the traffic in an attack. They must cost no replication and no disk.
-	{"a denial changes neither the state nor how long it lives", func(w *world, l algorithms.Limit) {
+	{"a denial changes neither the state nor how long it lives", every, func(w *world, l algorithms.Limit) {
 		c := w.on("", l, 10)
 		w.one(c)
 		text, ttl := w.s.Store.Stored(w, c), w.s.Store.TTL(w, c)
@@ -116,7 +115,7 @@ var storeRules = []eachRule{
 		}
 	}},
 	// The call ends with the faster limit, and with the slower one.
-	{"a key that several limits of one call charge lives for the slowest", func(w *world, l algorithms.Limit) {
+	{"a key that several limits of one call charge lives for the slowest", every, func(w *world, l algorithms.Limit) {
 		slow := algorithmOf(l).of(10, 3*time.Hour)
 		for range 5 {
 			for _, limits := range [][]algorithms.Limit{{slow, l}, {l, slow}, {l, slow, l}} {
@@ -134,7 +133,7 @@ var storeRules = []eachRule{
 	}},
 	// A repair moves the state to the present, so the time to live that it had is too short or too long. Under the
 	// limit of a second the key lives for a minute, because the clock is injected.
-	{"a repair under a longer window lets the key live for that window", func(w *world, l algorithms.Limit) {
+	{"a repair under a longer window lets the key live for that window", every, func(w *world, l algorithms.Limit) {
 		a := algorithmOf(l)
 		w.one(w.on("", a.of(5, time.Second), 5))
 		w.to(-10 * second)
@@ -145,22 +144,20 @@ var storeRules = []eachRule{
 		}
 		w.expires(c, d, injected, d)
 	}},
-}
 
-var expiryRules = []rule{
-	{"a state that takes longer than a hundred years to fill expires all the same", func(w *world) {
+	{"a state that takes longer than a hundred years to fill expires all the same", nil, func(w *world, _ algorithms.Limit) {
 		l := algorithms.TokenBucket(1, 365*24*time.Hour).WithBurst(1_000_000)
 		c := w.on("", l, 1_000_000)
 		w.expires(c, w.one(c), injected)
 	}},
-	{"the key of a renewed unit lives as long as the hold", func(w *world) {
+	{"the key of a renewed unit lives as long as the hold", nil, func(w *world, _ algorithms.Limit) {
 		c := w.allow(w.on("", the("concurrent").ten(), 1))[0]
 		w.to(50 * second)
 		c.Op, c.Cost = algorithms.Renew, 0
 		w.expires(c, w.one(c), injected)
 	}},
 	// The store's own clock is in use, so keys do not live for the minute that injected clocks need.
-	{"with the real clock a key is there until it is full, and gone soon after", func(w *world) {
+	{"with the real clock a key is there until it is full, and gone soon after", nil, func(w *world, _ algorithms.Limit) {
 		w.limiter = w.s.New(w, nil)
 		for _, a := range every() {
 			for _, l := range []algorithms.Limit{

@@ -223,14 +223,6 @@ func figuresOf(d algorithms.Decision) figures {
 	return figures{d.Remaining, d.ResetAfter, d.UnitAfter}
 }
 
-// unchanged wants the figures of the state under a check's key as they were.
-func (w *world) unchanged(c algorithms.Check, before figures) {
-	w.Helper()
-	if got := w.peek(c); got != before {
-		w.errorf("%v of %q: got %+v, want the state untouched, %+v", c.Limit, c.Key, got, before)
-	}
-}
-
 // full wants that nothing is in use under a check's key.
 func (w *world) full(c algorithms.Check) {
 	w.Helper()
@@ -247,30 +239,20 @@ func (w *world) remaining(c algorithms.Check, want int64) {
 	}
 }
 
-// verdicts wants that each check of a call was allowed as want says.
-func (w *world) verdicts(checks []algorithms.Check, want ...bool) {
-	w.Helper()
-	for i := range checks {
-		if got := checks[i].Decision.Allowed; got != want[i] {
-			w.errorf("check %d of %s: got allowed %t, want %t", i, text(checks), got, want[i])
-		}
-	}
-}
-
 // wait returns the RetryAfter of a call: the longest of its takes. The second take of a pair speaks for both.
 func wait(checks []algorithms.Check) time.Duration {
 	var longest time.Duration
 	for i := range checks {
-		if checks[i].Op <= algorithms.TakeElse && (i+1 == len(checks) || !depends(checks[i+1].Op)) {
+		if checks[i].Op <= algorithms.TakeElse && !leads(checks, i) {
 			longest = max(longest, checks[i].Decision.RetryAfter)
 		}
 	}
 	return longest
 }
 
-// depends reports whether op is the second take of a pair.
-func depends(op algorithms.Op) bool {
-	return op == algorithms.TakeReserved || op == algorithms.TakeElse
+// leads reports whether a check is the first take of a pair.
+func leads(checks []algorithms.Check, i int) bool {
+	return i+1 < len(checks) && (checks[i+1].Op == algorithms.TakeReserved || checks[i+1].Op == algorithms.TakeElse)
 }
 
 // text shows a call.

@@ -42,13 +42,22 @@ type Calendar struct {
 // Known reports whether the calendar's zone has its name everywhere.
 func (c *Calendar) Known() bool { return c.zone != nil }
 
-// CalendarUnits are the units of calendars, and the longest period of each, for
-// places that need a single length.
-var CalendarUnits = func() map[string]time.Duration {
+// A Period says how long the periods of a calendar are: months, or days.
+type Period struct {
+	Longest      time.Duration // for places that need a single length
+	months, days int
+	first        time.Weekday // of weeks
+}
+
+// CalendarUnits are the periods of calendars, by their units.
+var CalendarUnits = func() map[string]Period {
 	const day = 24 * time.Hour
-	units := map[string]time.Duration{"day": day, "month": 31 * day, "quarter": 92 * day, "year": 366 * day}
+	units := map[string]Period{
+		"day": {Longest: day, days: 1}, "month": {Longest: 31 * day, months: 1},
+		"quarter": {Longest: 92 * day, months: 3}, "year": {Longest: 366 * day, months: 12},
+	}
 	for first := range time.Saturday + 1 {
-		units[Week(first)] = 7 * day
+		units[Week(first)] = Period{Longest: 7 * day, days: 7, first: first}
 	}
 	return units
 }()
@@ -60,18 +69,6 @@ func Week(first time.Weekday) string {
 	}
 	return "week-" + strings.ToLower(first.String())
 }
-
-// weekdays are the first days of weeks, by their units.
-var weekdays = func() map[string]time.Weekday {
-	days := make(map[string]time.Weekday)
-	for first := range time.Saturday + 1 {
-		days[Week(first)] = first
-	}
-	return days
-}()
-
-// months are the lengths of units that begin with a month.
-var months = map[string]int{"month": 1, "quarter": 3, "year": 12}
 
 type calendarKey struct{ unit, name string }
 
@@ -141,16 +138,15 @@ func (c *Calendar) Around(at int64) *Turns {
 // makes no period, so no two turns are equal.
 func (c *Calendar) turnsAt(at int64) *Turns {
 	y, m, d := time.UnixMicro(at).In(c.zone).Date()
-	days := 1
-	if first, ok := weekdays[c.Unit]; ok {
-		days = 7
-		d -= (int(time.Date(y, m, d, 0, 0, 0, 0, time.UTC).Weekday()-first) + 7) % 7
+	p := CalendarUnits[c.Unit]
+	if p.days == 7 {
+		d -= (int(time.Date(y, m, d, 0, 0, 0, 0, time.UTC).Weekday()-p.first) + 7) % 7
 	}
 	begin := func(periods int) int64 {
-		if n := months[c.Unit]; n > 0 {
+		if n := p.months; n > 0 {
 			return dawn(time.Date(y, m-(m-1)%time.Month(n)+time.Month(n*periods), 1, 0, 0, 0, 0, time.UTC), c.zone)
 		}
-		return dawn(time.Date(y, m, d+days*periods, 0, 0, 0, 0, time.UTC), c.zone)
+		return dawn(time.Date(y, m, d+p.days*periods, 0, 0, 0, 0, time.UTC), c.zone)
 	}
 	this := 0
 	for begin(this+1) <= at { // a clock set back over midnight repeats a date

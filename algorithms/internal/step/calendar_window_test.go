@@ -79,9 +79,9 @@ func TestCalendarsTurnWithTheDate(t *testing.T) {
 		at := v.Int64(1, MaxExact-1<<46)
 		date := func(at int64) (year, month, day int) {
 			y, m, d := time.UnixMicro(at).In(c.zone).Date()
-			switch first, week := weekdays[c.Unit]; {
-			case week: // the day of the week's number, counted from a first day long ago
-				days := time.Date(y, m, d, 0, 0, 0, 0, time.UTC).Unix()/86_400 - int64(first-time.Thursday) + 70
+			switch period := CalendarUnits[c.Unit]; {
+			case period.days == 7: // the day of the week's number, counted from a first day long ago
+				days := time.Date(y, m, d, 0, 0, 0, 0, time.UTC).Unix()/86_400 - int64(period.first-time.Thursday) + 70
 				return 0, 0, int(days / 7)
 			case c.Unit == "month":
 				d = 1
