@@ -5,6 +5,7 @@ package limitertest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -22,10 +23,10 @@ func runInvalid(t *testing.T, s Subject) {
 			w.mistake(bad)
 		}}})
 	}
-	for _, tt := range badLimits {
+	for _, tt := range badLimits() {
 		const text = "a limit that is not supported is an error whatever is asked under it: "
 		s.run(t, []rule{{text + tt.name, nil, func(w *world, _ algorithms.Limit) {
-			for _, l := range tt.limits() {
+			for _, l := range tt.limits {
 				for op := algorithms.Take; op <= algorithms.Renew; op++ {
 					bad := w.on("bad", l, 1)
 					bad.Op = op
@@ -81,73 +82,63 @@ var mistakes = []struct {
 	{"policy beginning with ~", func(c *algorithms.Check) { c.Policy = "~candidate" }},
 }
 
-// badLimits are functions, because not all algorithms are registered yet while variables are initialized.
-var badLimits = []struct {
+// A badLimit is limits with one mistake.
+type badLimit struct {
 	name   string
-	limits func() []algorithms.Limit
-}{
-	{"no requests", of(every, 0, time.Second)},
-	{"negative requests", of(every, -1, time.Second)},
-	{"too many requests", of(every, 1_000_000_000_001, time.Second)},
-	{"more requests than the algorithm takes", func() (limits []algorithms.Limit) {
-		for _, a := range every() {
-			limits = append(limits, a.of(a.most+1, time.Hour))
-		}
-		return limits
-	}},
-	{"no window", of(timed, 1, 0)},
-	{"negative window", of(timed, 1, -time.Second)},
-	{"window of 1.5 µs", of(timed, 1, 1500)},
-	{"window below 1 µs", of(timed, 1, 999)},
-	{"window too long", of(timed, 1, 1<<45*µs)},
-	{"burst of a window", func() (limits []algorithms.Limit) {
-		for _, a := range windowed() {
-			for _, burst := range []int64{1, 4, 6, 1_000_000} {
-				limits = append(limits, a.of(5, time.Second).WithBurst(burst))
-			}
-		}
-		return limits
-	}},
-	{"burst of no units", bursts(5, time.Second, 0)},
-	{"negative burst", bursts(5, time.Second, -1)},
-	{"burst too large", bursts(5, time.Second, 1_000_000_001)},
-	{"a zone without a name", func() []algorithms.Limit {
-		return []algorithms.Limit{algorithms.PerDay(1, time.FixedZone("", 3600)), algorithms.PerMonth(1, time.Local)}
-	}},
-	// A bucket is exact while r·(2·burst + 1) < 2^53, with the rate r/w in lowest terms. Each of these is just too
-	// large.
-	{"not exact, 67 108 864", bursts(67_108_864, 1_000_003*µs, 67_108_864)},
-	{"not exact, burst 4 503 600", bursts(1_000_000_000, 1_000_003*µs, 4_503_600)},
+	limits []algorithms.Limit
+}
+
+func badLimits() []badLimit {
+	var beyond, burst []algorithms.Limit
+	for _, a := range every() {
+		beyond = append(beyond, a.of(a.most+1, time.Hour))
+	}
+	for _, l := range limits(windowed(), 5, time.Second) {
+		burst = append(burst, l.WithBurst(1), l.WithBurst(4), l.WithBurst(6), l.WithBurst(1_000_000))
+	}
+	return []badLimit{
+		{"no requests", limits(every(), 0, time.Second)},
+		{"negative requests", limits(every(), -1, time.Second)},
+		{"too many requests", limits(every(), 1_000_000_000_001, time.Second)},
+		{"more requests than the algorithm takes", beyond},
+		{"no window", limits(timed(), 1, 0)},
+		{"negative window", limits(timed(), 1, -time.Second)},
+		{"window of 1.5 µs", limits(timed(), 1, 1500)},
+		{"window below 1 µs", limits(timed(), 1, 999)},
+		{"window too long", limits(timed(), 1, 1<<45*µs)},
+		{"burst of a window", burst},
+		{"burst of no units", bursts(5, time.Second, 0)},
+		{"negative burst", bursts(5, time.Second, -1)},
+		{"burst too large", bursts(5, time.Second, 1_000_000_001)},
+		{"a zone without a name", []algorithms.Limit{algorithms.PerDay(1, time.FixedZone("", 3600)), algorithms.PerMonth(1, time.Local)}},
+		// A bucket is exact while r·(2·burst + 1) < 2^53, with the rate r/w in lowest terms. Each of these is just too
+		// large.
+		{"not exact, 67 108 864", bursts(67_108_864, 1_000_003*µs, 67_108_864)},
+		{"not exact, burst 4 503 600", bursts(1_000_000_000, 1_000_003*µs, 4_503_600)},
+	}
 }
 
 // valid returns limits just inside of the bounds.
 func valid() []algorithms.Limit {
-	limits := slices.Concat(
-		bursts(67_108_863, 1_000_003*µs, 67_108_863)(),
-		bursts(1_000_000_000, 1_000_003*µs, 4_503_599)(),
-		of(every, 1, 1<<45*µs-µs)(),
-		of(every, 10_000, µs)(),
-		bursts(1, 365*24*time.Hour, 1_000_000_000)(),
+	valid := slices.Concat(
+		bursts(67_108_863, 1_000_003*µs, 67_108_863),
+		bursts(1_000_000_000, 1_000_003*µs, 4_503_599),
+		limits(every(), 1, 1<<45*µs-µs),
+		limits(every(), 10_000, µs),
+		bursts(1, 365*24*time.Hour, 1_000_000_000),
 	)
 	for _, a := range windowed() {
-		limits = append(limits, a.of(a.most, µs), a.of(a.most, time.Second))
+		valid = append(valid, a.of(a.most, µs), a.of(a.most, time.Second))
 	}
-	return limits
+	return valid
 }
 
-// of returns a list of one limit of each selected algorithm.
-func of(selected func() []algorithm, requests int64, window time.Duration) func() []algorithms.Limit {
-	return func() []algorithms.Limit { return limits(selected(), requests, window) }
-}
-
-// bursts returns a list of one limit of each bucket.
-func bursts(requests int64, window time.Duration, burst int64) func() []algorithms.Limit {
-	return func() (all []algorithms.Limit) {
-		for _, l := range limits(buckets(), requests, window) {
-			all = append(all, l.WithBurst(burst))
-		}
-		return all
+// bursts returns one limit of each bucket.
+func bursts(requests int64, window time.Duration, burst int64) (all []algorithms.Limit) {
+	for _, l := range limits(buckets(), requests, window) {
+		all = append(all, l.WithBurst(burst))
 	}
+	return all
 }
 
 var errorRules = []rule{
@@ -206,7 +197,7 @@ var errorRules = []rule{
 			w.clock.set(at)
 			for _, l := range ten() {
 				w := *w
-				w.principal += "|" + number(at)
+				w.principal += fmt.Sprint("|", at)
 				w.audit(w.on("", l, 0), w.take(l, 10))
 			}
 		}

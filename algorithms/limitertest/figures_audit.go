@@ -3,7 +3,7 @@
 package limitertest
 
 import (
-	"strconv"
+	"fmt"
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
@@ -62,7 +62,5 @@ func micros(d time.Duration) string {
 	if d == algorithms.Never {
 		return "Never"
 	}
-	return number(d.Microseconds())
+	return fmt.Sprint(d.Microseconds())
 }
-
-func number(n int64) string { return strconv.FormatInt(n, 10) }

@@ -45,8 +45,7 @@ var honestyTests = []struct {
 	{"a caller who sleeps RetryAfter is admitted at the second try, also if the clock was set before the first", func(w *world, r source, l algorithms.Limit) {
 		cost := 1 + r.Int64N(l.Burst())
 		w.take(l, cost)
-		const late = 100 * time.Millisecond // the tolerance for late callers
-		w.move(pick(r, -time.Minute, -40*24*time.Hour, -µs, -late, -late-µs, time.Hour))
+		w.move(pick(r, -time.Minute, -40*24*time.Hour, -µs, -lateCallers, -lateCallers-µs, time.Hour))
 		for tries := 1; tries <= 2; tries++ {
 			d := w.take(l, cost)
 			if d.Allowed {
@@ -129,19 +128,18 @@ func (w *world) honestCall(r source, place placing) {
 
 // bound returns the longest wait for a cost within the burst, from the fullest state that takes and debt can make.
 func bound(l algorithms.Limit) time.Duration {
-	const late = 100 * time.Millisecond // the tolerance: a state may lie that far ahead
 	var summerTime time.Duration
 	if algorithmOf(l).days {
 		summerTime = time.Hour
 	}
 	if algorithmOf(l).family != bucket {
-		return 2*(l.Window()+summerTime) + late
+		return 2*(l.Window()+summerTime) + lateCallers
 	}
 	us := float64(l.Window().Microseconds()) * float64(2*l.Burst()) / float64(l.Requests())
 	if us > 1<<52 {
 		return algorithms.Never
 	}
-	return time.Duration(us+2)*µs + late
+	return time.Duration(us+2)*µs + lateCallers
 }
 
 func (w *world) bounded(r source) {

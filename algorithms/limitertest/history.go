@@ -68,7 +68,7 @@ func (s source) historyOf(a algorithm, keys int, realClock bool) *planner {
 		case realClock:
 			k.l = of.of(10, 365*24*time.Hour)
 		default:
-			k.l = pick(s, s.limit(of), of.of(20, time.Minute))
+			k.l = pick(s, s.limit(of), of.of(20, time.Minute), of.of(5, time.Hour))
 		}
 		if k.l != algorithms.Nobody() {
 			p.limits = append(p.limits, k.l)
@@ -91,7 +91,7 @@ func (p *planner) history(id int) plannedCall {
 	if len(p.keys) > 1 {
 		checks += p.IntN(4)
 	}
-	takes, pairs := p.IntN(2) == 0, p.IntN(2) == 0
+	takes, pairs := p.IntN(min(4, 1+len(p.keys))) > 0, p.IntN(2) == 0
 	for range checks {
 		switch {
 		case !takes:

@@ -5,13 +5,10 @@ package limitertest
 import (
 	"fmt"
 	"strings"
-	"testing"
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
 )
-
-func runKeys(t *testing.T, s Subject) { s.run(t, keyRules) }
 
 // oddities returns ends of keys that a store, a script or a hash tag might read as something else.
 func oddities() []string {

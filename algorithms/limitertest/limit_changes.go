@@ -3,15 +3,10 @@
 package limitertest
 
 import (
-	"testing"
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
 )
-
-func runLimits(t *testing.T, s Subject) {
-	s.run(t, limitRules)
-}
 
 var limitRules = []rule{
 	// Ten are in use, so 25 - 10 fit.

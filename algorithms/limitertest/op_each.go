@@ -3,13 +3,10 @@
 package limitertest
 
 import (
-	"testing"
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
 )
-
-func runOps(t *testing.T, s Subject) { s.run(t, opRules) }
 
 // empty wants no key in the store, if it can be seen.
 func (w *world) empty(c algorithms.Check) {

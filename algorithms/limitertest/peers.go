@@ -27,13 +27,10 @@
 package limitertest
 
 import (
-	"testing"
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
 )
-
-func runPeers(t *testing.T, s Subject) { s.run(t, peerRules) }
 
 var peerRules = []rule{
 	// Traefik: a late caller writes the time back.

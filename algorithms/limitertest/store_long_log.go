@@ -95,7 +95,7 @@ var longLogRules = []longLogRule{
 			w.errorf("%d entries from the future: got %s, want the same number remaining for a window",
 				part, show(d))
 		}
-		w.holds(c, append(logEntries(0, entries-part), logEntry{now, int64(part)}))
+		w.holds(c, append(logEntries(0, entries-part), admission{now, int64(part)}))
 		w.to(now + logWindow - 1)
 		w.remaining(c, int64(10_000-part-min(1, entries-part))) // one was there already
 		w.to(now + logWindow)
@@ -139,19 +139,17 @@ func (w *world) fill(limit algorithms.Limit, entries int) []algorithms.Check {
 	return taken
 }
 
-type logEntry struct{ at, units int64 }
-
 // logEntries returns entries first to last of a long log, the last excluded.
-func logEntries(first, last int) []logEntry {
-	var entries []logEntry
+func logEntries(first, last int) []admission {
+	var entries []admission
 	for i := first; i < last; i++ {
-		entries = append(entries, logEntry{int64(i) * logStep, 1})
+		entries = append(entries, admission{int64(i) * logStep, 1})
 	}
 	return entries
 }
 
 // holds wants exactly these entries in the store, if it can be seen, and a header that says so.
-func (w *world) holds(c algorithms.Check, entries []logEntry) {
+func (w *world) holds(c algorithms.Check, entries []admission) {
 	w.Helper()
 	if w.s.Store == nil {
 		return
@@ -162,16 +160,16 @@ func (w *world) holds(c algorithms.Check, entries []logEntry) {
 }
 
 // listText returns the list of a log.
-func listText(entries []logEntry) string {
+func listText(entries []admission) string {
 	if len(entries) == 0 {
 		return ""
 	}
-	header := logEntry{at: entries[len(entries)-1].at}
+	header := admission{at: entries[len(entries)-1].at}
 	for _, e := range entries {
 		header.units += e.units
 	}
 	var texts []string
-	for _, e := range append([]logEntry{header}, entries...) {
+	for _, e := range append([]admission{header}, entries...) {
 		texts = append(texts, fmt.Sprintf("%d%03d", epoch+e.at, e.units))
 	}
 	return strings.Join(texts, " ")
