@@ -126,7 +126,8 @@ func (w *world) honestCall(r source, place placing) {
 	w.honest(checks...)
 }
 
-// bound returns the longest wait for a cost within the burst, from the fullest state that takes and debt can make.
+// bound returns the longest wait for a cost within the burst, from the fullest state that takes and debt can make, as far
+// ahead of the clock as a late caller may find it.
 func bound(l algorithms.Limit) time.Duration {
 	var summerTime time.Duration
 	if algorithmOf(l).days {
