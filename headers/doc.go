@@ -1,7 +1,8 @@
 // Package headers writes the header fields of a rate limiter: the RateLimit fields and Retry-After. It also reads
 // such fields of other servers.
 //
-// [Dialect.Write] writes a [Response]. "The draft" is version 11 of draft-ietf-httpapi-ratelimit-headers. "Fields for clients" in RECIPES.md says what clients read.
+// [Dialect.Write] writes a [Response]. "The draft" is version 11 of draft-ietf-httpapi-ratelimit-headers. "Fields for
+// clients" in RECIPES.md says what clients read.
 //
 // # Meaning of the numbers
 //

@@ -121,14 +121,11 @@ type block struct {
 	text  [176]byte
 }
 
-// shortText is up to how many bytes take less memory in two allocations.
-const shortText = 24
-
 // hold returns the text of a buffer, and room for n lines. The caller may reuse the
 // buffer.
 func hold(buf []byte, n int) (text string, lines []string) {
 	var b *block
-	if n > len(b.lines) || len(buf) > len(b.text) || len(buf) <= shortText {
+	if n > len(b.lines) || len(buf) > len(b.text) {
 		return string(buf), make([]string, n)
 	}
 	b = new(block)

@@ -103,5 +103,10 @@ func isToken68(s string) bool {
 }
 
 func isVisibleText(s string) bool {
-	return s != "" && !strings.ContainsFunc(s, func(r rune) bool { return !isVisible(r) })
+	for i := range len(s) {
+		if !isVisible(rune(s[i])) {
+			return false
+		}
+	}
+	return s != ""
 }

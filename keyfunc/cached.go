@@ -13,7 +13,7 @@ import (
 // up to ttl. Failures are not remembered. Requests with one key wait for one call of lookup.
 //
 // Keys are held as SHA-256. If size or ttl is 0 or less, Cached returns lookup itself; a nil lookup is a
-// misconfiguration of the APIKey. It is safe for concurrent use.
+// misconfiguration of the APIKey. Cached is safe for concurrent use if lookup is.
 func Cached(lookup func(context.Context, string) (Identity, error), size int, ttl time.Duration) func(context.Context, string) (Identity, error) {
 	if lookup == nil || size < 1 || ttl <= 0 {
 		return lookup

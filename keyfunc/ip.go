@@ -138,8 +138,10 @@ func (p *ipPolicy) append(dst []byte, finder *ipPolicy, r *http.Request) []byte 
 	if finder.header == "" {
 		// net/http writes nearly every peer as IPv4 with a port. The text before
 		// the port is already the canonical one.
-		if peer, err := netip.ParseAddrPort(r.RemoteAddr); err == nil && peer.Addr().Is4() {
-			return append(dst, r.RemoteAddr[:strings.LastIndexByte(r.RemoteAddr, ':')]...)
+		if i := strings.LastIndexByte(r.RemoteAddr, ':'); i > 0 && r.RemoteAddr[0] != '[' {
+			if peer, err := netip.ParseAddrPort(r.RemoteAddr); err == nil && peer.Addr().Is4() {
+				return append(dst, r.RemoteAddr[:i]...)
+			}
 		}
 	}
 	found := finder.client(r)

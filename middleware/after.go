@@ -51,15 +51,15 @@ func (q *request) logFailure() {
 	case why.outcome == OutcomeInvalid:
 		q.m.log.Warn("invalid check", "", why.err)
 	case why.outcome == OutcomeFailedClosed:
-		q.m.log.Warn("fail-closed refusal", q.undecided(), why.err)
+		q.m.log.Warn("fail-closed refusal", q.undecidedPolicy(), why.err)
 	case why.outcome == OutcomeFailedOpen:
-		q.m.log.Warn("fail-open admission", q.undecided(), why.err)
+		q.m.log.Warn("fail-open admission", q.undecidedPolicy(), why.err)
 	}
 }
 
-// undecided returns the name of the first policy that should have decided, and
-// that fails closed if the request is refused: one in shadow only if all are.
-func (q *request) undecided() string {
+// undecidedPolicy returns the name of the first policy that should have decided. If the request is refused, that is one
+// that fails closed. A policy in shadow is named only if all are in shadow.
+func (q *request) undecidedPolicy() string {
 	i := slices.IndexFunc(q.parts, func(a part) bool {
 		return !a.shadow && (a.policy.Fail == algorithms.FailClosed || q.verdict.Allowed)
 	})

@@ -167,7 +167,7 @@ func probeKeys() map[string]int {
 			if err := checks[i].Item(&it); err != nil {
 				panic(err)
 			}
-			key := string(appendStored(nil, &it.Key))
+			key := (&redisLayer{}).stored(&it.Key)
 			slots[key] = int(slotOf(hashTag(key)))
 		}
 	}

@@ -31,25 +31,16 @@ func (r *redisLayer) storedKey(check algorithms.Check) string {
 
 // stored returns the stored key of k.
 func (r *redisLayer) stored(k *step.Key) string {
-	return string(appendStored(append(make([]byte, 0, 2*maxPart), r.prefix...), k))
-}
-
-// appendStored appends the stored key of k, without the prefix.
-func appendStored(dst []byte, k *step.Key) []byte {
+	dst := append(make([]byte, 0, 2*maxPart), r.prefix...)
 	first, rest, more := strings.Cut(k.Text, "|")
-	dst = append(dst, '{')
-	dst = appendPart(dst, first)
-	dst = append(dst, '}')
+	dst = append(appendPart(append(dst, '{'), first), '}')
 	for more {
 		var part string
 		part, rest, more = strings.Cut(rest, "|")
-		dst = append(dst, '|')
-		dst = appendPart(dst, part)
+		dst = appendPart(append(dst, '|'), part)
 	}
-	dst = append(dst, ':')
-	dst = append(dst, k.Policy...)
-	dst = append(dst, ':')
-	return append(dst, k.Scope.Tag...)
+	dst = append(append(dst, ':'), k.Policy...)
+	return string(append(append(dst, ':'), k.Scope.Tag...))
 }
 
 // appendPart appends a part of a key, or '#' and its digest if it cannot be in

@@ -154,13 +154,16 @@ func (w *watched) check(text string, begins bool) error {
 	parts, kinds := strings.Split(text, "|"), slices.Concat(w.forms...)
 	for _, part := range parts {
 		kind, value, _ := strings.Cut(part, "=")
-		prefix, ok := prefixOf(part)
+		form := func() bool {
+			prefix, ok := prefixOf(part)
+			return ok && slices.Contains(w.addresses(prefix.Addr()), part)
+		}
 		switch {
 		case !slices.ContainsFunc(kinds, func(part string) bool { return kindOf(part) == kind }):
 			return w.refuse("want KIND=VALUE, or several of these joined by |; its keys are " + w.shapes())
 		case !escaped(value):
 			return w.refuse("a value is empty, or has a byte that keys contain only as %XX, such as %20 for a space")
-		case kind == address && part != "ip=unknown" && !(ok && slices.Contains(w.addresses(prefix.Addr()), part)):
+		case kind == address && part != "ip=unknown" && !form():
 			return w.refuse("it writes addresses in another form, such as 2001:db8::/64; name the client by ip")
 		}
 	}

@@ -48,8 +48,8 @@ type Metrics struct {
 
 // Kinds of Metrics.seconds.
 const (
-	offered = iota
-	admitted
+	admitted = iota
+	offered
 	kinds
 )
 
@@ -178,8 +178,9 @@ var busiestSecond = describe("ratelimit_busiest_second_requests", "Requests in t
 
 func (m *Metrics) collect(ch chan<- prometheus.Metric) {
 	ch <- prometheus.MustNewConstMetric(startTime, prometheus.GaugeValue, float64(m.made.UnixMilli())/1000)
-	for kind, seen := range []string{offered: "offered", admitted: "admitted"} {
-		busiest := slices.Max(m.seconds.Ticks(time.Since(m.made), kind))
+	now := time.Since(m.made)
+	for kind, seen := range []string{admitted: "admitted", offered: "offered"} { // in this order, because each request is offered first
+		busiest := slices.Max(m.seconds.Ticks(now, kind))
 		ch <- prometheus.MustNewConstMetric(busiestSecond, prometheus.GaugeValue, float64(busiest), seen)
 	}
 	m.collectGauges(ch)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -143,6 +144,28 @@ func TestBusiestSecond(t *testing.T) {
 		values, _ := gather(t, reg)
 		wants(t, values, map[string]float64{"ratelimit_busiest_second_requests{seen=offered}": 1, "ratelimit_busiest_second_requests{seen=admitted}": 0})
 	})
+}
+
+// A request that comes while Prometheus asks is never admitted without having been offered.
+func TestBusiestSecondOffersFirst(t *testing.T) {
+	reg := prometheus.NewRegistry()
+	m := newMiddleware(t, newMemory(t), newMetrics(t, reg), byIP("p", algorithms.TokenBucket(1_000_000_000, time.Hour)))
+	ctx, stop := context.WithCancel(t.Context())
+	var client sync.WaitGroup
+	defer client.Wait()
+	defer stop()
+	client.Go(func() {
+		for ctx.Err() == nil {
+			_, _ = m.Check(from("192.0.2.1"))
+		}
+	})
+	for range 300 {
+		values, _ := gather(t, reg)
+		offered, admitted := values["ratelimit_busiest_second_requests{seen=offered}"], values["ratelimit_busiest_second_requests{seen=admitted}"]
+		if admitted > offered {
+			t.Fatalf("got %v admitted of %v offered", admitted, offered)
+		}
+	}
 }
 
 // TestSettlements: a settlement is made, failed or dropped, and a dropped one has no delay.

@@ -1,4 +1,4 @@
-// What is wrong now: the badge of the page; and since when it lasts, as the state of each circuit does.
+// What is wrong now, which is the badge of the page, and since when each trouble, and the state of each circuit, lasts.
 //
 // The page looks when an operator reads it, and, on a goroutine that then ends, at the
 // first request of each five seconds. So each instant is when the page noticed something.

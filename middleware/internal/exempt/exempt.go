@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Validate reports every misconfigured prefix. keysOf returns the key of a client's address, or none.
+// Validate reports every misconfigured prefix. keysOf returns the keys of a client's address.
 func Validate(prefixes []netip.Prefix, keysOf func(netip.Addr) []string) error {
 	var errs []error
 	refuse := func(p netip.Prefix, text string) {

@@ -30,8 +30,8 @@ type Minute struct {
 }
 
 // NewMinute returns a Minute that begins now, for events of the kinds 0 to
-// kinds-1. A tick is a part of a minute. A Minute takes four bytes for each kind
-// and tick.
+// kinds-1. A minute is a whole number of ticks. A Minute takes four bytes for each kind,
+// and for each of its ticks and two more.
 func NewMinute(kinds int, tick, now time.Duration) *Minute {
 	m := &Minute{tick: tick, counts: make([]atomic.Uint32, kinds), starts: make([][]uint32, time.Minute/tick+1)}
 	for i := range m.starts {
