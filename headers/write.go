@@ -124,11 +124,10 @@ type block struct {
 // hold returns the text of a buffer, and room for n lines. The caller may reuse the
 // buffer.
 func hold(buf []byte, n int) (text string, lines []string) {
-	var b *block
-	if n > len(b.lines) || len(buf) > len(b.text) {
+	if n > len(block{}.lines) || len(buf) > len(block{}.text) {
 		return string(buf), make([]string, n)
 	}
-	b = new(block)
+	b := new(block)
 	return unsafe.String(&b.text[0], copy(b.text[:], buf)), b.lines[:n] // the text never changes again
 }
 

@@ -90,11 +90,6 @@ func windowed() []algorithm { return which(func(a algorithm) bool { return a.fam
 // timed returns the algorithms whose windows may be of any length.
 func timed() []algorithm { return which(func(a algorithm) bool { return !a.days }) }
 
-// others returns all algorithms except the limit's.
-func others(l algorithms.Limit) []algorithm {
-	return which(func(a algorithm) bool { return a.name() != l.Algorithm().String() })
-}
-
 func which(has func(algorithm) bool) []algorithm {
 	var selected []algorithm
 	for _, name := range slices.Sorted(maps.Keys(registry)) {

@@ -32,8 +32,11 @@ func back(taken algorithms.Check, cost int64) algorithms.Check {
 var returnRules = []rule{
 	{"a Return with a receipt of another algorithm is the caller's mistake", every, func(w *world, l algorithms.Limit) {
 		taken := w.allow(w.on("", l, 5))[0]
-		for _, a := range others(l) {
+		for _, a := range every() {
 			other := a.ten()
+			if a.name() == l.Algorithm().String() {
+				continue
+			}
 			w.one(w.on("", other, 5))
 			wrong := back(taken, 5)
 			wrong.Limit = other

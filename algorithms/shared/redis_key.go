@@ -47,16 +47,12 @@ func (r *redisLayer) stored(k *step.Key) string {
 // a stored key. A part that begins with '#' is digested, too, because otherwise
 // a client could make it equal another part's digest.
 func appendPart(dst []byte, part string) []byte {
-	if storable(part) {
+	if part != "" && len(part) <= maxPart && part[0] != '#' && !strings.ContainsFunc(part, odd) {
 		return append(dst, part...)
 	}
 	sum := sha256.Sum256([]byte(part))
 	dst = append(dst, '#')
 	return base64.RawURLEncoding.AppendEncode(dst, sum[:])
-}
-
-func storable(part string) bool {
-	return part != "" && len(part) <= maxPart && part[0] != '#' && !strings.ContainsFunc(part, odd)
 }
 
 // odd reports whether a character may not be in a stored key: it is no printable ASCII, or it is a space or a brace.

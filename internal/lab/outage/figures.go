@@ -13,8 +13,6 @@ type figures struct {
 	seconds                        float64
 }
 
-func (f figures) perSecond() float64 { return float64(f.admitted) / f.seconds }
-
 // in returns the figures of the requests that were sent in a part.
 func in(answers []answer, p part) figures {
 	f := figures{seconds: (p.to - p.from).Seconds()}

@@ -38,7 +38,7 @@ per second, which the limit admits, and the network to Redis stalls for %d ms in
 	for _, part := range p.parts() {
 		for i, c := range contestants {
 			f := in(results[i], part)
-			fmt.Fprintf(&b, "| %s | %s | %.1f | %d | %d | %s | %s |\n", part.name, c.name, f.perSecond(), f.denied, f.errors, milliseconds(f.median), milliseconds(f.p99))
+			fmt.Fprintf(&b, "| %s | %s | %.1f | %d | %d | %s | %s |\n", part.name, c.name, float64(f.admitted)/f.seconds, f.denied, f.errors, milliseconds(f.median), milliseconds(f.p99))
 		}
 	}
 	b.WriteString("\n## The programs\n")
