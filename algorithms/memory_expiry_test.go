@@ -98,3 +98,25 @@ func TestQuietCallMakesOneRound(t *testing.T) {
 		t.Errorf("the clock was read %d times, want 2: for the decision and for one sweep", reads)
 	}
 }
+
+// A Grant that finds nothing to credit only looks: units that have expired meanwhile stay in the state until the next take.
+func TestMemoryGrantOnlyLooks(t *testing.T) {
+	for _, limit := range []algorithms.Limit{algorithms.SlidingWindowLog(5, time.Minute), algorithms.Concurrent(5, time.Minute)} {
+		synctest.Test(t, func(t *testing.T) {
+			m := newMemory(t, nil)
+			for range 3 {
+				take(t, m, "usr=1", limit)
+				time.Sleep(25 * time.Second)
+			}
+			grant := []algorithms.Check{{Policy: "default", Key: "usr=1", Limit: limit, Op: algorithms.Grant}}
+			for range 2 {
+				if err := m.Allow(t.Context(), grant); err != nil || grant[0].Decision.Remaining != 3 {
+					t.Errorf("%v: got %+v, %v; want 3 left", limit, grant[0].Decision, err)
+				}
+			}
+			if d := take(t, m, "usr=1", limit); d.Remaining != 2 {
+				t.Errorf("%v: got %+v, want 2 left", limit, d)
+			}
+		})
+	}
+}
