@@ -18,7 +18,7 @@
 // connection. So such a Return is sent three times, a second apart.
 //
 // Takes with a late answer. If the reply to a refused call says that Redis has charged it,
-// its Return is sent at once.
+// its Return is sent at once, or, while the circuit is open, just before it closes.
 //
 // Example: five requests hold the five units of a Concurrent limit when Redis goes
 // away for half a second. They end, and their Returns are kept. The probe after the

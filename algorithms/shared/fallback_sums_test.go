@@ -139,8 +139,8 @@ func (m *sums) run(plan []sumStep) error {
 	}
 	m.shared.replyAll(nil)
 	time.Sleep(2 * handBackEvery) // what came to be owed beside a late hand-back follows it
-	if got := m.stats(); got.Owed != 0 {
-		return fmt.Errorf("after all replies: got %+v, want nothing owed", got)
+	if got := m.stats(); got.Owed != 0 || got.Returns != 0 {
+		return fmt.Errorf("after all replies: got %+v, want nothing owed, and no Return kept", got)
 	}
 	return m.check()
 }

@@ -29,7 +29,7 @@
 // unit times out at 50 ms, and the memory admits it: 1 unit is unknown. At 300
 // ms Redis executes the script and charges the unit: none is unknown. A login
 // that fails closed gets 503 at 50 ms. At 300 ms it is charged, and the unit is
-// returned at once.
+// returned at once, or before the circuit closes.
 
 package shared
 

@@ -50,6 +50,26 @@ func TestHonestClientsHardlyAsk(t *testing.T) {
 	})
 }
 
+// Close may see no charge of a call that is just being admitted. Then the call returns when Redis has charged it.
+func TestAheadWhileCloseRuns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		limit, store := algorithms.TokenBucket(100, time.Hour), newStateStore()
+		v := aheadOf(1, 20, 1_000, store, 1, time.Millisecond)[0]
+		c, err := newCall([]algorithms.Check{checkOf("x", limit, 3)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if why := v.reserve(&c.items[0], v.now(), 1); why != askedNot {
+			t.Fatalf("got reason %d to ask, want none", why)
+		}
+		v.close()
+		v.owe(c.items)
+		if n := used(t, &Limiter{top: store}, "x", limit); n != 3 {
+			t.Errorf("got %d units charged, want 3", n)
+		}
+	})
+}
+
 // Each reason for which a call asks is counted.
 func TestAheadAsksFor(t *testing.T) {
 	limit := algorithms.TokenBucket(100, time.Hour)
@@ -64,6 +84,7 @@ func TestAheadAsksFor(t *testing.T) {
 		"units":     {func(v *views) { v.ask(4, checkOf("x", limit, 5)) }, checkOf("x", limit, 1), func(s *algorithms.Stats) uint64 { return s.Ahead.Allowance }},
 		"busy":      {func(v *views) { v.charges.Add(maxCharges) }, checkOf("x", limit, 1), func(s *algorithms.Stats) uint64 { return s.Ahead.Busy }},
 		"forgotten": {lose, checkOf("x", limit, 1), func(s *algorithms.Stats) uint64 { return s.Ahead.Unknown }},
+		"closed":    {func(v *views) { v.closed.Store(true) }, checkOf("x", limit, 1), func(s *algorithms.Stats) uint64 { return s.Ahead.Trouble }},
 		"a circuit": {func(v *views) { v.open = func() bool { return true } }, checkOf("x", limit, 1), func(s *algorithms.Stats) uint64 { return s.Ahead.Trouble }},
 	}
 	for name, tt := range tests {

@@ -129,8 +129,8 @@ func New(o Options) *Transport {
 	return t
 }
 
-// Do sends plain commands, all for one slot, and returns the first of their
-// errors that is not about a key, otherwise the first. They must do no harm if the client sends them late, or more than once.
+// Do sends plain commands, all for one slot. It returns the first of their errors that is
+// not about a key, and otherwise the first. The commands must do no harm if the client sends them late, or more than once.
 // If Do returns an error, the client may still write their replies. A silent Redis
 // opens the circuit, and then the limiter sends no plain commands. So few abandoned
 // commands gather.
