@@ -169,18 +169,19 @@ func (s *script) call(items []step.Item) {
 func (s *script) used(it *step.Item) int64 {
 	held, l := &it.Home.Held, &it.Limit
 	state := l.At(held.State, s.now)
-	if !l.Row.Counted { // At has changed the list of units
-		held.State = state
+	if !l.Row.Counted { // At has changed the list of units, so the sum beside it must be stored too
+		held.State, held.Dirty = state, true
 	}
 	return l.Used(state)
 }
 
 func (s *script) save(key string, state step.State, l *step.Limit) {
+	state = l.At(state, s.now)
 	if state.Empty() {
 		delete(s.server.states, key)
 		return
 	}
-	s.server.states[key] = &stored{state, l.FullAt(l.At(state, s.now))}
+	s.server.states[key] = &stored{state, l.FullAt(state)}
 }
 
 // answer writes an answer.
