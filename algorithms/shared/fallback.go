@@ -25,7 +25,7 @@
 //	| fallback_ledger.go  | units that were admitted without the primary     |
 //	| fallback_returns.go | units that came back without the primary         |
 //	| fallback_tend.go    | the goroutine: beats, probes and hand-backs      |
-//	| shared_overdue.go   | calls that Redis may execute later               |
+//	| fallback_overdue.go | calls that Redis may execute later               |
 //
 // The bound. The memory admits only a share of each limit: of N live instances,
 // one Nth. When the primary is back, it receives the units that the memory has
@@ -155,9 +155,9 @@ func (f *fallback) allow(ctx context.Context, c *call) error {
 	if err == nil {
 		err = f.decide(ctx, c, cause)
 	}
-	if c.isOverdue() {
+	if c.settled != nil {
 		admitted := err == nil && c.proceeds()
-		c.decided(func() { f.settled(c, admitted) })
+		go f.settled(c, admitted)
 	}
 	return err
 }

@@ -179,6 +179,7 @@ func TestFallbackHandBackPassesBypassedMasters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{t: t, shared: newFakePrimary(), memory: newMemory()}
 		dead := &fakePrimary{store: w.shared.store, deadline: defaultDeadline}
+		defer func() { dead.replyAll(errLost) }()
 		w.start(deadShard{w.shared, dead}, nil)
 		dead.circuit = w.fallback.circuits.Add()
 		w.bypass(dead.circuit)

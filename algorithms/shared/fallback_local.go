@@ -18,7 +18,6 @@ import (
 
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/algorithms/internal/step"
-	"github.com/penstock-go/penstock/algorithms/shared/internal/trouble"
 )
 
 // standIn is the source of a receipt that a bucket issued in place of the
@@ -79,34 +78,6 @@ func (f *fallback) record(p *part) {
 			f.stats.unknown.Add(it.Cost)
 		default:
 			f.owed.record(it, p.checks[j].Limit.Step(), now)
-		}
-	}
-}
-
-// settled acts on an overdue group that has settled after its call was decided: see
-// shared_overdue.go.
-func (f *fallback) settled(c *call, admitted bool) {
-	for i := range c.items {
-		it := &c.items[i]
-		if it.part != c.part {
-			continue
-		}
-		if c.err != nil && it.returnsShared() {
-			f.returns.failed(it, c.err)
-		}
-		if c.err != nil && trouble.Of(c.err).Executed { // no reply will say it
-			f.returns.doubt(it, c.err)
-			continue
-		}
-		charged := c.err == nil && (it.Answer.Charged || it.Op == step.Force)
-		if admitted && it.fate == fateUnknown {
-			f.stats.unknown.Add(-it.Cost)
-			if !charged {
-				f.stats.lost.Add(uint64(it.Cost))
-			}
-		}
-		if charged && !it.Op.Settles() && !(admitted && it.Limit.Row.Owed) {
-			f.returns.takeBack(it)
 		}
 	}
 }

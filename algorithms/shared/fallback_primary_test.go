@@ -10,6 +10,7 @@ import (
 	"slices"
 	"sync"
 	"syscall"
+	"testing/synctest"
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
@@ -81,11 +82,12 @@ type fakePrimary struct {
 	calls     int                         // checks of users
 	probes    []time.Time
 	backfills []*item
-	sentAt    []time.Time // of the same places
-	overdue   []*call     // calls that were given up and have no reply, in order
-	onOverdue func(*call) // gets each of them before its caller does; nil: nobody does
-	givenBack []*item     // by Returns of the limiter itself
-	resumed   bool        // it makes these Returns, whatever the trouble
+	sentAt    []time.Time          // of the same places
+	overdue   []*call              // calls that were given up and have no reply, in order
+	late      map[*call]chan error // receive their replies
+	onOverdue func(*call)          // gets each of them before its caller does; nil: nobody does
+	givenBack []*item              // by Returns of the limiter itself
+	resumed   bool                 // it makes these Returns, whatever the trouble
 
 	live    int64 // instances; 0 at the start: as many as the fallback believes
 	err     error // of beats
@@ -128,7 +130,7 @@ func (p *fakePrimary) decide(ctx context.Context, c *call) error {
 	if err == nil {
 		return p.store.top.allow(ctx, c)
 	}
-	defer c.fail()
+	c.failed = true
 	if !trouble.Of(trouble.AsTimeout(err)).Executed {
 		return err
 	}
@@ -152,9 +154,13 @@ func (p *fakePrimary) leave(c *call) {
 			it.part = noPart
 		}
 	}
-	c.goesOn(0)
+	late := make(chan error, 1)
+	c.part, c.settled = 0, late
 	p.mu.Lock()
-	p.overdue = append(p.overdue, c)
+	if p.late == nil {
+		p.late = make(map[*call]chan error)
+	}
+	p.overdue, p.late[c] = append(p.overdue, c), late
 	first := p.onOverdue
 	p.mu.Unlock()
 	if first != nil {
@@ -174,14 +180,18 @@ func (p *fakePrimary) reply(c *call, err error) {
 		p.resumed = true
 		p.mu.Unlock()
 	}
-	c.Settled(err)
+	p.mu.Lock()
+	late := p.late[c]
+	p.mu.Unlock()
+	late <- err
 }
 
-// replyAll ends all calls that were given up.
+// replyAll ends all calls that were given up, and waits until their fallbacks have acted on it.
 func (p *fakePrimary) replyAll(err error) {
 	for _, c := range p.overdueCalls() {
 		p.reply(c, err)
 	}
+	synctest.Wait()
 }
 
 func (p *fakePrimary) overdueCalls() []*call {

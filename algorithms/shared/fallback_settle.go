@@ -85,7 +85,7 @@ func (f *fallback) settleShared(ctx context.Context, c *call) error {
 			continue
 		case it.Dropped: // another limiter's
 		case it.returnsShared():
-			if c.isOverdue() && it.part == c.part || f.returns.failed(it, cause) {
+			if c.settled != nil && it.part == c.part || f.returns.failed(it, cause) {
 				it.handOver()
 				continue
 			}
@@ -105,8 +105,8 @@ func (f *fallback) settleShared(ctx context.Context, c *call) error {
 	if answered {
 		f.record(&forces)
 	}
-	if c.isOverdue() {
-		c.decided(func() { f.settled(c, answered) })
+	if c.settled != nil {
+		go f.settled(c, answered)
 	}
 	return errors.Join(failed, err)
 }

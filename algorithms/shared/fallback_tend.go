@@ -205,8 +205,8 @@ type sending struct {
 func (f *fallback) send(s sending) error {
 	defer s.call.free()
 	err := f.askBounded(s.call)
-	if s.call.isOverdue() {
-		s.call.decided(func() { s.ended(s.call.err) })
+	if s.call.settled != nil {
+		go func() { s.ended(<-s.call.settled) }()
 	} else {
 		s.ended(err)
 	}

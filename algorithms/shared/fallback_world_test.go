@@ -59,7 +59,12 @@ func (w *world) start(p primary, o *Options) {
 	w.shared.returns = newReturns(r)
 	w.fallback = newFallback(p, w.memory, cs, w.views, w.shared.returns, &options, r)
 	w.views.next, w.top = w.fallback, w.views
-	w.t.Cleanup(w.fallback.close)
+	w.t.Cleanup(func() {
+		w.fallback.close()
+		for _, c := range w.shared.overdueCalls() { // a client gives up in the end
+			w.shared.reply(c, errLost)
+		}
+	})
 }
 
 // newMemory returns a Memory whose results do not depend on when it sweeps.

@@ -86,7 +86,7 @@ func (r *redisLayer) decide(ctx context.Context, c *call) error {
 	r.checks.Add(uint64(len(c.items)))
 	r.split(c)
 	if err := r.run(ctx, c); err != nil {
-		c.fail()
+		c.failed = true
 		return err
 	}
 	for i := range c.items {

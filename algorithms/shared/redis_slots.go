@@ -14,7 +14,7 @@
 // Of a pair of takes in two slots, the first take's slot comes first, and the second slot receives its verdict. If the
 // second take denies the call, the first is given back like any other.
 //
-// After its deadline, a call may still be on its way: see shared_overdue.go.
+// After its deadline, a call may still be on its way: see fallback_overdue.go.
 
 package shared
 
@@ -86,7 +86,7 @@ func (r *redisLayer) partOf(c *call, it *item) int {
 	}
 	c.groups = slices.Grow(c.groups, 1)[:n+1] // with the buffers of an earlier group
 	g := &c.groups[n]
-	g.Slot, g.Lane, g.Owner, g.Ours = it.slot, r.lane(it.Stored), c, c.ours
+	g.Slot, g.Lane, g.Ours = it.slot, r.lane(it.Stored), c.ours
 	return n
 }
 
@@ -168,7 +168,7 @@ func (r *redisLayer) runGroup(ctx context.Context, c *call, part int) error {
 		}
 	}
 	if overdue {
-		c.goesOn(part)
+		c.part, c.settled = part, g.Settled()
 	}
 	return err
 }
@@ -237,7 +237,7 @@ func (r *redisLayer) giveBack(ctx context.Context, c *call, wrongly func(*item) 
 	for part := range back.groups {
 		err := r.runGroup(ctx, back, part)
 		if err != nil {
-			back.fail()
+			back.failed = true
 		}
 		for i, it := range charged {
 			switch undo := &back.items[i]; {

@@ -4,7 +4,7 @@
 // A layer answers a call by writing each item's decision. A call whose batch is
 // overdue goes on: the batch reads its items and writes their answers, while the
 // layers above write decisions. The two touch different fields, and the items are
-// never used for another call. shared_overdue.go says what becomes of such a call.
+// never used for another call. fallback_overdue.go says what becomes of such a call.
 
 package shared
 
@@ -60,7 +60,10 @@ type call struct {
 	waits bool      // a take of it must not be charged later
 	known bool      // a remembered denial has answered it, and not Redis
 	ahead bool      // its takes were admitted already: without Redis, the memory forces their units
-	overdue
+
+	failed  bool         // a batch may still read the items
+	part    int          // the group that has ended overdue
+	settled <-chan error // of that group: see [batch.Group.Settled]; nil if none is overdue
 
 	// Only the Redis layer uses these.
 	redis  *redisLayer
@@ -137,7 +140,7 @@ func (c *call) add(it *item) error {
 
 // free gives c back to the pool, unless something may still use it.
 func (c *call) free() {
-	if c.state.Load() != callWhole || len(c.items) > maxPooled {
+	if c.failed || len(c.items) > maxPooled {
 		return
 	}
 	for i := range c.items {

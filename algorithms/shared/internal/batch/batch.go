@@ -224,8 +224,8 @@ func (b *batch) finish() (inTime bool) {
 	for _, g := range b.groups {
 		if inTime {
 			g.done <- g.err // the group belongs to its owner again
-		} else if overdue && g.Owner != nil {
-			g.Owner.Settled(g.err)
+		} else if overdue {
+			g.done <- g.err
 		}
 	}
 	if !inTime || !stopped { // something may still use the batch

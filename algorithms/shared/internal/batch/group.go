@@ -13,7 +13,7 @@
 //	ended    Each group ends once. It has its answers, or there is an error: why
 //	         it has none. Submit returns it.
 //	settled  A group whose batch was sent and is late ends overdue: Redis may have
-//	         executed it, or may yet do so. Then Settled says how it went, once the
+//	         executed it, or may yet do so. Then Settled receives how it went, once the
 //	         client has given up or received the reply.
 //
 //	ends                the error           owner of the items afterwards
@@ -66,19 +66,16 @@ type Group struct {
 	Denied int    // takes outside of the group
 	Ours   bool   // sent for the limiter itself: also while the circuit is open, and the circuit does not count it
 	Closed bool   // it has a check that fails closed: a reply that comes after a refusal lets the units be returned
-	Owner  Owner  // learns how an overdue group went; nil: nobody does
 
 	queued time.Time
 	next   *Group     // in the tally of its key
 	err    error      // why the batch has no answer for it
-	done   chan error // receives the first event, and has room for it
+	done   chan error // receives both events, and has room for them
 }
 
-// An Owner receives the second event of a group.
-type Owner interface {
-	// Settled: a group that had ended overdue has its answers, or there is an error. It must not block.
-	Settled(err error)
-}
+// Settled returns the channel of the second event, for a group that has ended overdue. It receives nil if
+// the group has its answers, and otherwise why it has none.
+func (g *Group) Settled() <-chan error { return g.done }
 
 // Reset empties a group that has ended in time, and keeps its buffers.
 func (g *Group) Reset() { *g = Group{Items: g.Items[:0], done: g.done} }

@@ -50,13 +50,6 @@ type modelCaller struct {
 	settledBy error
 }
 
-// Settled implements [Owner].
-func (c *modelCaller) Settled(err error) {
-	c.model.mu.Lock()
-	defer c.model.mu.Unlock()
-	c.settled, c.settledBy = c.settled+1, err
-}
-
 // A modelTrip is a command that the client has.
 type modelTrip struct {
 	name   *scriptName
@@ -163,7 +156,6 @@ func (m *groupModel) move(t *testing.T, event string) {
 func (m *groupModel) submit(t *testing.T) {
 	check := algorithms.Check{Policy: "p", Key: fmt.Sprint("usr=", len(m.callers)), Limit: algorithms.TokenBucket(10, time.Hour), Cost: 1}
 	c := &modelCaller{model: m, group: groupOf(t, "model", check), began: time.Now()}
-	c.group.Owner = c
 	m.mu.Lock()
 	m.callers = append(m.callers, c)
 	m.mu.Unlock()
@@ -175,7 +167,18 @@ func (m *groupModel) submit(t *testing.T) {
 		c.returned, c.overdue, c.err, c.took = true, err == trouble.ErrTimeout, err, time.Since(c.began)
 		m.mu.Unlock()
 		cancel()
+		if c.overdue {
+			c.settle()
+		}
 	}()
+}
+
+// settle waits until the caller's overdue group has settled.
+func (c *modelCaller) settle() {
+	err := <-c.group.Settled()
+	c.model.mu.Lock()
+	defer c.model.mu.Unlock()
+	c.settled, c.settledBy = c.settled+1, err
 }
 
 // first returns the oldest trip that the client has not ended; nil if there is none.
@@ -256,7 +259,7 @@ func (c *modelCaller) check(over bool) error {
 		return errors.New("its error says that Redis has not executed it")
 	case c.left && c.executed > 0:
 		return errors.New("Redis has executed a group that had left the queue")
-	case c.settled > 0 && !c.overdue, c.settled > 1, over && c.overdue && c.settled == 0:
+	case c.settled > 0 && !c.overdue, c.returned && len(c.group.done) > 0, over && c.overdue && c.settled == 0:
 		return errors.New("an overdue group settles once, and no other group settles")
 	case c.settled == 1 && c.settledBy == nil && c.executed != 1:
 		return errors.New("it has settled with an answer that Redis did not give")

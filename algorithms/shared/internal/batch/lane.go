@@ -88,7 +88,7 @@ func (t *Transport) Lane(c Circuit) *Lane { return &Lane{transport: t, Circuit: 
 // queued, the group is not sent. An overdue group may still be executed: see group.go.
 func (l *Lane) Submit(ctx context.Context, g *Group) error {
 	if g.done == nil {
-		g.done = make(chan error, 1)
+		g.done = make(chan error, 2)
 	}
 	direct, err := l.enqueue(g)
 	if err != nil {

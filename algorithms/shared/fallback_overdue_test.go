@@ -125,7 +125,7 @@ var lateCalls = map[string]lateCall{
 	},
 }
 
-// Each row of the table in shared_overdue.go, in each order.
+// Each row of the table in fallback_overdue.go, in each order.
 func TestLateCalls(t *testing.T) {
 	for name, tt := range lateCalls {
 		for said, reply := range lateReplies {
