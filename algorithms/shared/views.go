@@ -83,14 +83,13 @@ type view struct {
 
 	unacked int64         // units that were admitted ahead, and that Redis has not acknowledged
 	pending int64         // of these, not sent yet
-	landed  chan struct{} // closed when the next charge ends; nil if no Return waits for it
+	landed  chan struct{} // closed when what is pending has been charged; nil if no Return waits for that
 
 	old      bool // it denies only if Redis does not answer
 	lowered  bool // the answer is of a settlement that takes units off
 	unsure   bool // the answer is one of two at the same instant, or outdated: it tells nothing
 	seeded   bool // this process's share has begun with the answer
 	flies    bool // a charge gathers or was sent
-	sent     bool // a charge was sent, and has not ended
 	troubled bool // Redis has not answered the latest charge
 }
 
@@ -125,8 +124,7 @@ func (v *views) allow(ctx context.Context, c *call) error {
 			return nil
 		}
 	} else if v.ahead > 0 {
-		v.cancel(c)
-		v.follow(ctx, c)
+		v.giveBack(ctx, c)
 	}
 	err := v.next.allow(ctx, c)
 	if c.known || err != nil && !c.items[0].Op.Settles() {

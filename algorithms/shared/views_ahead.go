@@ -177,20 +177,3 @@ func (v *views) reserve(it *item, now time.Duration, live int64) aheadReason {
 	it.Answer = step.Answer{Allowed: true, Charged: true, T: s.T, N: s.N, F: s.F}
 	return askedNot
 }
-
-// cancel makes Returns of a call by taking their units off the charges that are not sent yet.
-func (v *views) cancel(c *call) {
-	now := v.offset.Load() + v.now().Microseconds()
-	for i := range c.items {
-		it := &c.items[i]
-		if !it.undoes(now) {
-			continue
-		}
-		sh, w := v.locked(it)
-		if w != nil && w.pending >= it.Cost {
-			w.pending, w.unacked = w.pending-it.Cost, w.unacked-it.Cost
-			it.madeHere()
-		}
-		sh.mu.Unlock()
-	}
-}

@@ -14,8 +14,8 @@
 // debt. Charges go through the fallback: in an outage, its memory and its ledger count them,
 // also where a take would be denied. Then the key asks, until Redis has answered.
 //
-// A Return of units that are not sent yet takes them off their charge. If a charge was sent, the Return
-// waits for the end of the charge: otherwise it could overtake the charge, and find nothing to return.
+// A Return of units that are not sent yet takes them off their charge. Any other Return waits until the
+// units so far have been charged: otherwise it could overtake a charge, and find nothing to return.
 
 package shared
 
@@ -35,67 +35,69 @@ const (
 // charge charges the pending units of a key, until there are none.
 func (v *views) charge(sh *viewShard, w *view) {
 	defer v.charges.Add(-1)
-	for {
+	for more := true; more; {
 		time.Sleep(gatherFor - v.now()%gatherFor)
 		v.sending <- struct{}{}
 		sh.mu.Lock()
-		units, limit := w.pending, w.limit.Value()
-		w.pending, w.sent = 0, units > 0
+		units, limit, landed := w.pending, w.limit.Value(), w.landed
+		w.pending, w.landed = 0, nil
 		sh.mu.Unlock()
 		if units > 0 && !v.chargeUnits(sh, w, &limit, step.Take, units) {
 			v.overdrawn.Add(uint64(units))
 			v.chargeUnits(sh, w, &limit, step.Force, units)
 		}
 		<-v.sending
+		wake(landed)
 		sh.mu.Lock()
-		more := w.pending > 0
-		w.flies, w.sent = more, false
-		if w.landed != nil {
-			close(w.landed)
+		if more = w.pending > 0; !more {
+			wake(w.landed) // by Returns that came during the charge
 			w.landed = nil
 		}
+		w.flies = more
 		sh.mu.Unlock()
-		if !more {
-			return
-		}
 	}
 }
 
-// follow waits for the charges of all units so far of the keys that a call returns units to, at most until
-// its context ends. Each charge ends, whatever Redis does: the layers below keep their deadline.
-func (v *views) follow(ctx context.Context, c *call) {
+// wake wakes the Returns that wait for a charge, if there are any.
+func wake(landed chan struct{}) {
+	if landed != nil {
+		close(landed)
+	}
+}
+
+// giveBack makes Returns of a call by taking their units off charges that are not sent yet. Before all others it waits
+// for the charges of the units so far, at most until the context ends. Each charge ends, whatever Redis does: the
+// layers below keep their deadline.
+func (v *views) giveBack(ctx context.Context, c *call) {
+	now := v.offset.Load() + v.now().Microseconds()
 	for i := range c.items {
 		it := &c.items[i]
 		if !it.returnsShared() {
 			continue
 		}
-		for landed, last := v.landing(it); landed != nil; {
-			select {
-			case <-landed:
-			case <-ctx.Done():
-				return
+		var landed chan struct{}
+		sh, w := v.locked(it)
+		switch {
+		case w == nil || !w.flies:
+		case w.pending >= it.Cost && it.undoes(now):
+			w.pending, w.unacked = w.pending-it.Cost, w.unacked-it.Cost
+			it.madeHere()
+		default:
+			if w.landed == nil {
+				w.landed = make(chan struct{})
 			}
-			if last {
-				break
-			}
-			landed, _ = v.landing(it)
-			last = true // units that come meanwhile are not waited for
+			landed = w.landed
+		}
+		sh.mu.Unlock()
+		if landed == nil {
+			continue
+		}
+		select {
+		case <-landed:
+		case <-ctx.Done():
+			return
 		}
 	}
-}
-
-// landing returns a channel that is closed when the next charge of an item's key ends; nil if there is none. It
-// is the last one of the units so far, unless others gather while it is on its way.
-func (v *views) landing(it *item) (landed <-chan struct{}, last bool) {
-	sh, w := v.locked(it)
-	defer sh.mu.Unlock()
-	if w == nil || !w.sent && w.pending == 0 {
-		return nil, true
-	}
-	if w.landed == nil {
-		w.landed = make(chan struct{})
-	}
-	return w.landed, !w.sent || w.pending == 0
 }
 
 // chargeUnits charges units of a key, and reports whether that is acknowledged: a Take may be denied.

@@ -44,6 +44,7 @@ func TestChargeThatTimesOutCountsOnce(t *testing.T) {
 				w.views.certain(4)
 				reply.of(w, hungCharge(t, w, limit, spend))
 				w.views.close()
+				synctest.Wait() // the fallback acts on the reply
 				if got := used(t, w.shared.store, "usr=1", limit); got != reply.charged {
 					t.Errorf("%s, the reply: %s: the primary holds %d units, want %d", before, name, got, reply.charged)
 				}
