@@ -73,8 +73,8 @@ func (f *fallback) record(p *part) {
 		charged := it.decision.Receipt.Units() > 0 || p.checks[j].Op == algorithms.Force && it.decision.Source == algorithms.Local
 		switch owed := charged && it.Cost > 0 && it.Limit.Row.Owed; {
 		case !owed:
-			it.fate = 0
-		case it.fate == fateUnknown:
+			it.unknown = false
+		case it.unknown:
 			f.stats.unknown.Add(it.Cost)
 		default:
 			f.owed.record(it, p.checks[j].Limit.Step(), now)

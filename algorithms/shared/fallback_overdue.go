@@ -11,7 +11,7 @@
 // Concurrent, is returned, too: its units are held and given back in memory.
 //
 // Until the group has settled, the batch alone writes item.Answer and item.Now, and the
-// layers alone write item.decision and item.fate. Nobody writes Key, Limit, Cost and
+// layers alone write item.decision and item.unknown. Nobody writes Key, Limit, Cost and
 // Receipt any more. Once the layers have decided the call, a goroutine waits for the
 // group, at most until the client gives up.
 //
@@ -44,7 +44,7 @@ func (f *fallback) settled(c *call, admitted bool) {
 			continue
 		}
 		charged := err == nil && (it.Answer.Charged || it.Op == step.Force)
-		if admitted && it.fate == fateUnknown {
+		if admitted && it.unknown {
 			f.stats.unknown.Add(-it.Cost)
 			if !charged {
 				f.stats.lost.Add(uint64(it.Cost))

@@ -38,7 +38,7 @@ func newStateStore() *stateStore { return &stateStore{states: make(map[step.Key]
 func (s *stateStore) allow(_ context.Context, c *call) error {
 	s.execute(c)
 	for i := range c.items {
-		if it := &c.items[i]; it.fate != fateSettled {
+		if it := &c.items[i]; !it.Dropped {
 			it.decide(it.Now, algorithms.Shared)
 		}
 	}
@@ -136,7 +136,7 @@ func (p *fakePrimary) decide(ctx context.Context, c *call) error {
 	}
 	for i := range c.items {
 		it := &c.items[i]
-		if it.fate = fateUnknown; ctx.Err() == nil && p.returns != nil {
+		if it.unknown = true; ctx.Err() == nil && p.returns != nil {
 			p.returns.doubt(it, err)
 		}
 	}

@@ -33,9 +33,9 @@ func (f *fallback) settle(ctx context.Context, c *call) error {
 	others, now := false, f.now()
 	for i := range c.items {
 		switch it := &c.items[i]; {
-		case it.fate == fateSettled:
 		case issuedHere(it):
 			f.add(&local, it)
+		case it.Dropped:
 		case it.undoes(now) && f.owed.withdraw(it, now):
 			it.madeHere()
 		default:
@@ -44,7 +44,6 @@ func (f *fallback) settle(ctx context.Context, c *call) error {
 	}
 	settled, err := f.answer(ctx, &local)
 	for _, it := range local.items {
-		it.fate = fateSettled
 		if settled && it.Op == step.Return {
 			f.owed.unrecord(it, now)
 		}
@@ -81,9 +80,8 @@ func (f *fallback) settleShared(ctx context.Context, c *call) error {
 	for i := range c.items {
 		it := &c.items[i]
 		switch {
-		case it.fate == fateSettled:
+		case it.Dropped:
 			continue
-		case it.Dropped: // another limiter's
 		case it.returnsShared():
 			if c.settled != nil && it.part == c.part || f.returns.failed(it, cause) {
 				it.handOver()

@@ -91,7 +91,7 @@ func (r *redisLayer) decide(ctx context.Context, c *call) error {
 	}
 	for i := range c.items {
 		it := &c.items[i]
-		if it.fate == fateSettled {
+		if it.Dropped { // it has its decision
 			continue
 		}
 		if it.Answer.Missing {

@@ -137,9 +137,9 @@ func (r *redisLayer) run(ctx context.Context, c *call) error {
 func noteSettled(c *call, part int) {
 	for i := range c.items {
 		it := &c.items[i]
-		if it.Op.Settles() && it.part < part && it.fate != fateSettled {
+		if it.Op.Settles() && it.part < part && !it.Dropped {
 			it.decide(it.Now, algorithms.Shared)
-			it.fate = fateSettled
+			it.Dropped = true
 		}
 	}
 }
@@ -160,7 +160,7 @@ func (r *redisLayer) runGroup(ctx context.Context, c *call, part int) error {
 	overdue, executed := err == trouble.ErrTimeout, trouble.Of(err).Executed
 	for i := range c.items {
 		if it := &c.items[i]; executed && it.part == part {
-			it.fate = fateUnknown
+			it.unknown = true
 			it.Key = it.Key.Clone() // the caller's bytes may change when Allow has returned
 			if !overdue {
 				r.returns.doubt(it, err) // no reply will come
@@ -244,7 +244,7 @@ func (r *redisLayer) giveBack(ctx context.Context, c *call, wrongly func(*item) 
 			case undo.part != part:
 			case err != nil: // it is still charged; if its Return is kept, not for long
 				if !r.returns.failed(undo, err) {
-					it.fate = fateUnknown
+					it.unknown = true
 				}
 			default: // the state that undoing it has left, and its own verdict
 				undo.Answer.Allowed, undo.Answer.Missing = it.Answer.Allowed, it.Answer.Missing

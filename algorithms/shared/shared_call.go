@@ -33,22 +33,13 @@ type item struct {
 	hash     uint64 // of the key: every layer uses the same
 	exact    bool
 	fail     algorithms.FailureMode
-	fate     fate
+	unknown  bool                // Redis may have charged it, and has not answered
 	decision algorithms.Decision // the layers' answer
 
 	// Only the Redis layer uses these.
 	slot uint16
 	part int // the group that it is in, noPart if in none
 }
-
-// A fate says what is known of an item whose call goes on without an answer for it, or has failed. The zero value:
-// Redis has executed nothing.
-type fate uint8
-
-const (
-	fateUnknown fate = 1 + iota // Redis may have charged it, and has not answered
-	fateSettled                 // a settlement that is made: no layer touches it any more
-)
 
 // A call is the items of one Allow. Items never move, because they point to each
 // other.
@@ -130,8 +121,10 @@ func lone(it step.Item) *call {
 
 // add finishes an item whose step.Item is filled in.
 func (c *call) add(it *item) error {
-	it.hash, it.fate = step.Hash(seed, it.Key.Policy, it.Key.Text, it.Key.Scope.ID), 0
-	it.Dropped = it.Receipt.Units > 0 && it.Op.Reads() && it.Receipt.Source != uint8(algorithms.Shared)
+	it.hash, it.unknown = step.Hash(seed, it.Key.Policy, it.Key.Text, it.Key.Scope.ID), false
+	if it.Dropped = it.Receipt.Units > 0 && it.Op.Reads() && it.Receipt.Source != uint8(algorithms.Shared); it.Dropped {
+		it.admit() // the memory answers it if it has issued the receipt
+	}
 	err := c.steps.Add(&it.Item.Item)
 	c.asks = c.asks || it.Op != step.Take || it.exact
 	c.waits = c.waits || !it.Limit.Row.ChargedLater || it.Cost == 0 || it.fail == algorithms.FailClosed || it.Home != &it.Item.Item
@@ -197,7 +190,7 @@ func (it *item) undoes(now int64) bool {
 // madeHere answers a Return that this process has made without Redis.
 func (it *item) madeHere() {
 	it.handOver()
-	it.Dropped, it.fate = true, fateSettled
+	it.Dropped = true
 }
 
 // handOver answers a Return that the limiter has taken over: its receipt is used.
@@ -209,7 +202,7 @@ func (it *item) handOver() {
 
 // admit lets an item pass undecided. A settlement keeps its receipt.
 func (it *item) admit() {
-	it.fate = 0
+	it.unknown = false
 	it.decision = algorithms.Decision{Allowed: true, Receipt: algorithms.ReceiptOf(it.Receipt)}
 	if !it.Op.Settles() {
 		it.decision.Receipt = algorithms.Receipt{}

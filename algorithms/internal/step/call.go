@@ -79,7 +79,7 @@ type Item struct {
 
 	ID      int64   // of a take, if the row TakesApart
 	Receipt Receipt // read by Return and Renew
-	Dropped bool    // another limiter issued the receipt: nothing happens
+	Dropped bool    // another limiter issued the receipt, or the settlement is made: nothing happens
 
 	Index  int   // of the item in its call
 	Need   int64 // Cost, plus the costs of earlier takes of the call on the key
