@@ -96,7 +96,7 @@ type fallback struct {
 	primary  primary
 	memory   algorithms.Limiter
 	views    *views
-	returns  *returns
+	ledger   *ledger
 	circuits *circuit.Circuits
 	report   *report
 
@@ -107,10 +107,9 @@ type fallback struct {
 	instances  atomic.Int64 // live, as far as this process knows
 	fewerSince time.Time    // since when beats have counted fewer instances; only the goroutine uses it
 
-	owed  *ledger
 	stats struct {
-		local, passed, refused, handedBack, lost atomic.Uint64
-		unknown                                  atomic.Int64
+		local, passed, refused atomic.Uint64
+		unknown                atomic.Int64
 	}
 
 	closing context.Context
@@ -122,12 +121,11 @@ type fallback struct {
 
 // newFallback returns a fallback from p to memory. The options are valid and
 // have their defaults.
-func newFallback(p primary, memory algorithms.Limiter, cs *circuit.Circuits, vs *views, kept *returns, o *Options, r *report) *fallback {
+func newFallback(p primary, memory algorithms.Limiter, cs *circuit.Circuits, vs *views, l *ledger, o *Options, r *report) *fallback {
 	f := &fallback{
-		primary: p, memory: memory, circuits: cs, views: vs, returns: kept, report: r,
+		primary: p, memory: memory, circuits: cs, views: vs, ledger: l, report: r,
 		deadline: o.Deadline,
 		id:       fmt.Sprintf("%016x", rand.Uint64()),
-		owed:     newLedger(),
 	}
 	clock := time.Now
 	if o.Now != nil {
@@ -190,7 +188,7 @@ func refuse(cause error) error {
 
 func (f *fallback) counts() outageCounts {
 	s := &f.stats
-	return outageCounts{s.local.Load(), s.passed.Load(), s.refused.Load(), f.returns.sent.Load(), f.returns.lost.Load()}
+	return outageCounts{s.local.Load(), s.passed.Load(), s.refused.Load(), f.ledger.returned.Load(), f.ledger.returnsLost.Load()}
 }
 
 // close ends the goroutines and waits for them. The fallback goes on deciding,
@@ -207,7 +205,6 @@ func (f *fallback) addStats(s *algorithms.Stats) {
 	b := &s.Fallback
 	b.Open, b.Trips, b.Instances = len(f.circuits.OpenNow()), f.circuits.Trips.Load(), int(f.instances.Load())
 	b.Local, b.Passed, b.Refused = f.stats.local.Load(), f.stats.passed.Load(), f.stats.refused.Load()
-	b.Owed, b.HandedBack, b.Lost = f.owed.len(), f.stats.handedBack.Load(), f.stats.lost.Load()
 	b.Unknown = f.stats.unknown.Load()
-	b.Returns, b.Returned, b.ReturnsLost = f.returns.len(), f.returns.sent.Load(), f.returns.lost.Load()
+	f.ledger.addStats(s)
 }

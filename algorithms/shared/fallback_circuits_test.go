@@ -115,7 +115,7 @@ func TestCircuitsTurnIndependently(t *testing.T) {
 		m.fakePrimary.fails(nil)
 		time.Sleep(recoversWithin)
 		want("the first is back", 1, 2, shared, local)
-		if got := w.fallback.owed.len(); got == 0 || used(t, m.store, "a=1", hourly) == 0 || used(t, m.store, "b=2", hourly) != 1 {
+		if got := w.fallback.ledger.owes(); got == 0 || used(t, m.store, "a=1", hourly) == 0 || used(t, m.store, "b=2", hourly) != 1 {
 			t.Errorf("%d keys are owed; want those of the second master, and no others", got)
 		}
 		_, before := m.asked()

@@ -1,5 +1,6 @@
-// The ledger: units that the memory has admitted and that the primary has
-// certainly not charged, until a hand-back.
+// The ledger: what the primary must still be told. Debts are units that the memory has
+// admitted and that the primary has certainly not charged, until a hand-back. Returns
+// that wait are in fallback_returns.go.
 //
 // A debt counts as the primary would have counted: units that have refilled or
 // rolled out of the window are not owed any more. A hand-back charges the other
@@ -16,9 +17,14 @@
 package shared
 
 import (
+	"errors"
 	"sync"
+	"sync/atomic"
+	"time"
 
+	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/algorithms/internal/step"
+	"github.com/penstock-go/penstock/algorithms/shared/internal/trouble"
 )
 
 const (
@@ -30,10 +36,16 @@ const (
 	roomSamples = 4
 )
 
-// A ledger holds the debts of all keys.
+// A ledger holds the debts of all keys, and the Returns that wait.
 type ledger struct {
-	mu   sync.Mutex // guards keys and their debts
-	keys map[step.Key]*debt
+	report                *report
+	urgent                chan struct{} // has an element if a Return is to be sent at once
+	handedBack, lost      atomic.Uint64 // units
+	returned, returnsLost atomic.Uint64 // Returns
+
+	mu      sync.Mutex // guards the fields below, and the debts
+	debts   map[step.Key]*debt
+	returns map[*keptReturn]bool
 }
 
 // A debt is the units that one key owes.
@@ -42,22 +54,56 @@ type debt struct {
 	whole  step.Limit // as the primary has it
 	counts step.Limit // the limit that state counts under
 	state  step.State
-	forced int64 // units that no receipt of the memory names, also those that have drained since
-	after  int64 // µs: it is not sent before
+	forced int64     // units that no receipt of the memory names, also those that have drained since
+	after  time.Time // it is not sent before
 
 	// rest is what is owed instead if the primary charges the backfill that is on its
 	// way; nil if none is. Charges and Returns change both.
 	rest *debt
 }
 
-// A backfill is a debt on its way to the primary.
-type backfill struct {
-	debt  *debt
+// A sending is a call to the primary about an entry. ended receives its answer, which may come late.
+type sending struct {
 	call  *call
-	units int64
+	ended func(error)
 }
 
-func newLedger() *ledger { return &ledger{keys: make(map[step.Key]*debt)} }
+func newLedger(r *report) *ledger {
+	return &ledger{
+		report: r, urgent: make(chan struct{}, 1),
+		debts: make(map[step.Key]*debt), returns: make(map[*keptReturn]bool),
+	}
+}
+
+// refusedUntil returns when an entry may be sent again that the primary refused with err: at the next tick, or,
+// while its master is bypassed, only now and then.
+func refusedUntil(err error) time.Time {
+	if errors.Is(err, trouble.ErrOpen) {
+		return time.Now().Add(bypassedFor)
+	}
+	return time.Now().Add(handBackEvery / 2)
+}
+
+// hurry lets everything be sent at once.
+func (l *ledger) hurry() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, d := range l.debts {
+		d.after = time.Time{}
+	}
+	for one := range l.returns {
+		one.after = time.Time{}
+	}
+}
+
+func (l *ledger) addStats(s *algorithms.Stats) {
+	b := &s.Fallback
+	b.HandedBack, b.Lost = l.handedBack.Load(), l.lost.Load()
+	b.Returned, b.ReturnsLost = l.returned.Load(), l.returnsLost.Load()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	b.Owed, b.Returns = len(l.debts), len(l.returns)
+}
 
 // record notes units of an item that the memory has charged under a share of its
 // limit.
@@ -68,13 +114,13 @@ func (l *ledger) record(it *item, share *step.Limit, now int64) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	d := l.keys[it.Key]
+	d := l.debts[it.Key]
 	if d == nil {
 		if len(it.Key.Text) > maxKept || !l.room(now) {
 			return
 		}
 		d = &debt{key: it.Key.Clone(), counts: counts}
-		l.keys[d.key] = d
+		l.debts[d.key] = d
 	}
 	for ; d != nil; d = d.rest {
 		d.bringTo(now) // under the limit that it counted under
@@ -88,17 +134,17 @@ func (l *ledger) record(it *item, share *step.Limit, now int64) {
 
 // room reports whether there is room for another key. It requires mu.
 func (l *ledger) room(now int64) bool {
-	if len(l.keys) >= maxOwed {
-		dropSome(l.keys, func(d *debt) bool { return d.bringTo(now) == 0 })
+	if len(l.debts) >= maxOwed {
+		dropSome(l.debts, func(d *debt) bool { return d.bringTo(now) == 0 })
 	}
-	return len(l.keys) < maxOwed
+	return len(l.debts) < maxOwed
 }
 
 // unrecord notes that the units of a Return are not owed any more.
 func (l *ledger) unrecord(it *item, now int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for d := l.keys[it.Key]; d != nil; d = d.rest {
+	for d := l.debts[it.Key]; d != nil; d = d.rest {
 		d.bringTo(now)
 		d.state = d.counts.Granted(d.state, it.Cost)
 	}
@@ -110,7 +156,7 @@ func (l *ledger) unrecord(it *item, now int64) {
 func (l *ledger) withdraw(it *item, now int64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	d := l.keys[it.Key]
+	d := l.debts[it.Key]
 	if d == nil || d.rest != nil || d.whole != it.Limit || d.bringTo(now) == 0 || d.forced < it.Cost {
 		return false
 	}
@@ -123,7 +169,7 @@ func (l *ledger) withdraw(it *item, now int64) bool {
 func (l *ledger) forget(it *item) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	delete(l.keys, it.Key)
+	delete(l.debts, it.Key)
 }
 
 // dropSome looks at a few entries of a bounded map, and drops entries that are
@@ -140,60 +186,51 @@ func dropSome[K comparable, V any](entries map[K]V, over func(V) bool) {
 	}
 }
 
-// pop returns the backfills of up to most keys that may be sent at now. It forgets
-// keys that owe nothing any more. The caller sends the backfills and ends each.
-func (l *ledger) pop(most int, now int64) (sent []backfill) {
+// popDebts returns the backfills of some keys that may be sent at now. It forgets keys that owe nothing any more. The
+// caller sends the backfills.
+func (l *ledger) popDebts(now int64) (due []sending) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for key, d := range l.keys {
-		if len(sent) == most {
+	for key, d := range l.debts {
+		if len(due) == handBackKeys {
 			break
 		}
-		if d.after > now || d.rest != nil {
+		if d.rest != nil || time.Now().Before(d.after) {
 			continue
 		}
 		units := d.bringTo(now)
 		if units == 0 {
-			delete(l.keys, key)
+			delete(l.debts, key)
 			continue
 		}
 		d.rest = &debt{key: d.key, whole: d.whole, counts: d.counts}
-		sent = append(sent, backfill{d, lone(step.Item{Key: d.key, Limit: d.whole, Op: step.Backfill, Cost: units}), units})
+		sent := lone(step.Item{Key: d.key, Limit: d.whole, Op: step.Backfill, Cost: units})
+		due = append(due, sending{sent, func(err error) { l.endDebt(d, units, err) }})
 	}
-	return sent
+	return due
 }
 
-// end ends a backfill. If the primary has refused it, the debt is not sent before the
-// instant after, so that trouble is not answered with more calls. A Reset may have
-// dropped the debt.
-func (l *ledger) end(b backfill, refused bool, after int64) {
+// endDebt notes how the backfill of a debt ended. A Reset may have dropped the debt.
+func (l *ledger) endDebt(d *debt, units int64, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	d := b.debt
-	switch rest := d.rest; {
-	case l.keys[d.key] != d:
-	case refused:
-		d.rest, d.after = nil, after
-	case rest.state.Empty():
-		delete(l.keys, d.key)
+	rest := d.rest
+	switch {
+	case err == nil:
+		l.handedBack.Add(uint64(units))
+	case trouble.Of(err).Executed: // perhaps, and it must not be charged twice
+		l.lost.Add(uint64(units))
 	default:
-		l.keys[d.key] = rest
+		d.rest, d.after = nil, refusedUntil(err)
+		return
 	}
-}
-
-// hurry lets all debts be sent at once.
-func (l *ledger) hurry() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, d := range l.keys {
-		d.after = 0
+	switch {
+	case l.debts[d.key] != d:
+	case rest.state.Empty():
+		delete(l.debts, d.key)
+	default:
+		l.debts[d.key] = rest
 	}
-}
-
-func (l *ledger) len() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return len(l.keys)
 }
 
 // bringTo forgets the units that do not count any more at now, and returns the

@@ -83,13 +83,14 @@ func TestDebtsCountAsALimiter(t *testing.T) {
 				w.giveBack(limit, e.units)
 				used = settle(algorithms.Grant, e.units)
 			default:
-				for _, b := range w.pop(10, w.now) {
-					w.end(b, true, w.now)
+				for _, sent := range w.popDebts(w.now) {
+					sent.ended(errRefused)
 				}
+				w.hurry()
 				used = settle(algorithms.Force, 0)
 			}
 			var owed int64
-			for _, d := range w.keys {
+			for _, d := range w.debts {
 				owed += d.bringTo(w.now)
 			}
 			if got := min(owed, counts.Burst()); got != used {
@@ -102,22 +103,24 @@ func TestDebtsCountAsALimiter(t *testing.T) {
 // A debt that the primary refused includes the units that were admitted meanwhile. It is not sent before its time, and then as one.
 func TestLedgerMerges(t *testing.T) {
 	for _, limit := range everyAlgorithm(60, time.Hour) {
-		w := newLedgerWorld(t)
-		w.take(limit, 5)
-		sent := w.pop(1, w.now)[0]
-		w.now += 1_000
-		w.take(limit, 2)
-		w.end(sent, true, w.now+1_000_000)
-		w.take(limit, 3)
-		w.now += 999_999
-		if got := w.popped(10); got != nil || w.len() != 1 {
-			t.Errorf("%v: got %+v before its time", limit, got)
-		}
-		w.now++
-		items := w.popped(10)
-		if len(items) != 1 || items[0].Cost != 10 || items[0].Op != step.Backfill || w.len() != 0 {
-			t.Errorf("%v: got %+v, and %d keys left; want one backfill of 10 units", limit, items, w.len())
-		}
+		synctest.Test(t, func(t *testing.T) {
+			w := newLedgerWorld(t)
+			w.take(limit, 5)
+			sent := w.popDebts(w.now)[0]
+			w.now += 1_000
+			w.take(limit, 2)
+			sent.ended(errRefused)
+			w.take(limit, 3)
+			time.Sleep(handBackEvery/2 - 1)
+			if got := w.popped(); got != nil || w.owes() != 1 {
+				t.Errorf("%v: got %+v before its time", limit, got)
+			}
+			time.Sleep(1)
+			items := w.popped()
+			if len(items) != 1 || items[0].Cost != 10 || items[0].Op != step.Backfill || w.owes() != 0 {
+				t.Errorf("%v: got %+v, and %d keys left; want one backfill of 10 units", limit, items, w.owes())
+			}
+		})
 	}
 }
 

@@ -25,7 +25,7 @@ type ledgerWorld struct {
 }
 
 func newLedgerWorld(t *testing.T) *ledgerWorld {
-	w := &ledgerWorld{ledger: newLedger(), t: t, now: someInstant}
+	w := &ledgerWorld{ledger: newLedger(nil), t: t, now: someInstant}
 	w.memory = algorithms.NewMemory(&algorithms.MemoryOptions{Now: func() time.Time { return time.UnixMicro(w.now) }})
 	return w
 }
@@ -69,12 +69,19 @@ func itemOf(t *testing.T, c algorithms.Check) *item {
 }
 
 // popped returns the backfills of some keys. The primary charges them.
-func (w *ledgerWorld) popped(limit int) (owed []*item) {
-	for _, b := range w.pop(limit, w.now) {
-		owed = append(owed, &b.call.items[0])
-		w.end(b, false, 0)
+func (w *ledgerWorld) popped() (owed []*item) {
+	for _, sent := range w.popDebts(w.now) {
+		owed = append(owed, &sent.call.items[0])
+		sent.ended(nil)
 	}
 	return owed
+}
+
+// owes returns how many keys have debts.
+func (l *ledger) owes() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.debts)
 }
 
 // A debt is the units that count at the hand-back.
@@ -117,12 +124,12 @@ func TestLedgerOwesWhatCounts(t *testing.T) {
 				w.giveBack(tt.limit, tt.returned)
 			}
 			w.now = someInstant
-			items := w.popped(10)
+			items := w.popped()
 			if tt.want == 0 && len(items) == 0 {
 				return
 			}
-			if len(items) != 1 || w.len() != 0 {
-				t.Fatalf("got %+v, and %d keys left; want one backfill, and none", items, w.len())
+			if len(items) != 1 || w.owes() != 0 {
+				t.Fatalf("got %+v, and %d keys left; want one backfill, and none", items, w.owes())
 			}
 			it, key := items[0], step.Key{Policy: "p", Text: "usr=1", Scope: tt.limit.Step().Scope}
 			if it.Cost != tt.want || it.Op != step.Backfill || it.Limit != *tt.limit.Step() || it.Key != key || it.Dropped {
@@ -137,19 +144,20 @@ func TestLedgerKeepsRefusedDebts(t *testing.T) {
 	for _, limit := range everyAlgorithm(60, time.Hour) {
 		w := newLedgerWorld(t)
 		w.take(limit, 5)
-		sent := w.pop(1, w.now)
-		if len(sent) != 1 || sent[0].units != 5 {
+		sent := w.popDebts(w.now)
+		if len(sent) != 1 || sent[0].call.items[0].Cost != 5 {
 			t.Fatalf("%v: got %+v, want 5 units", limit, sent)
 		}
 		w.now += 1_000
 		w.take(limit, 2)
-		w.end(sent[0], true, w.now)
+		sent[0].ended(errRefused)
+		w.hurry()
 		var units int64
-		for _, it := range w.popped(10) {
+		for _, it := range w.popped() {
 			units += it.Cost
 		}
-		if units != 7 || w.len() != 0 {
-			t.Errorf("%v: %d units are owed, and %d keys are left, want all 7 units", limit, units, w.len())
+		if units != 7 || w.owes() != 0 {
+			t.Errorf("%v: %d units are owed, and %d keys are left, want all 7 units", limit, units, w.owes())
 		}
 	}
 }
@@ -182,7 +190,7 @@ func TestLedgerWithdraws(t *testing.T) {
 		"too few":                  {4, 3, 0, false, 7},
 		"others drained meanwhile": {5, 4, 3, true, 1},
 	} {
-		l := newLedger()
+		l := newLedger(nil)
 		charge := func(units, now int64, receipt algorithms.Receipt) {
 			it := itemOf(t, algorithms.Check{Policy: "p", Key: "usr=1", Limit: limit, Cost: units})
 			it.decision.Receipt = receipt
@@ -194,7 +202,7 @@ func TestLedgerWithdraws(t *testing.T) {
 		charge(tt.forced, someInstant, algorithms.Receipt{})
 		charge(tt.named, now, algorithms.ReceiptOf(step.Receipt{Units: tt.named}))
 		got, owed := l.withdraw(back, now), int64(0)
-		if d := l.keys[back.Key]; d != nil {
+		if d := l.debts[back.Key]; d != nil {
 			owed = d.bringTo(now)
 		}
 		if got != tt.want || owed != tt.owed {
@@ -207,22 +215,22 @@ func TestLedgerWithdraws(t *testing.T) {
 // key that owes something.
 func TestLedgerIsBounded(t *testing.T) {
 	t.Parallel()
-	l, limit := newLedger(), algorithms.TokenBucket(60, time.Minute)
+	l, limit := newLedger(nil), algorithms.TokenBucket(60, time.Minute)
 	for i := range maxOwed + 10_000 {
 		l.record(one(t, fmt.Sprint("ip=", i), limit), limit.Step(), someInstant)
 	}
-	if got := l.len(); got != maxOwed {
+	if got := l.owes(); got != maxOwed {
 		t.Errorf("got %d keys, want %d", got, maxOwed)
 	}
 	later := someInstant + time.Minute.Microseconds() // all have drained
 	it := one(t, "ip=-1", limit)
 	l.record(it, limit.Step(), later)
-	if _, ok := l.keys[it.Key]; !ok || l.len() > maxOwed {
-		t.Errorf("got %d keys, known %v; want a new key instead of one that owes nothing", l.len(), ok)
+	if _, ok := l.debts[it.Key]; !ok || l.owes() > maxOwed {
+		t.Errorf("got %d keys, known %v; want a new key instead of one that owes nothing", l.owes(), ok)
 	}
 	w := &ledgerWorld{ledger: l, t: t, now: later}
-	for rounds := 0; l.len() > 0; rounds++ {
-		if items := w.popped(handBackKeys); len(items) > handBackKeys || rounds > maxOwed {
+	for rounds := 0; l.owes() > 0; rounds++ {
+		if items := w.popped(); len(items) > handBackKeys || rounds > maxOwed {
 			t.Fatalf("round %d: got %d items", rounds, len(items))
 		}
 	}
@@ -231,24 +239,25 @@ func TestLedgerIsBounded(t *testing.T) {
 // A debt that is on its way is still owed. Keys that are too long to keep owe
 // nothing.
 func TestLedgerOwesUntilSent(t *testing.T) {
-	l, limit := newLedger(), algorithms.TokenBucket(60, time.Minute)
+	l, limit := newLedger(nil), algorithms.TokenBucket(60, time.Minute)
 	for _, key := range []string{"usr=1", strings.Repeat("k", maxKept+1)} {
 		l.record(one(t, key, limit), limit.Step(), someInstant)
 	}
-	sent := l.pop(10, someInstant)
-	if len(sent) != 1 || sent[0].debt.key.Text != "usr=1" || l.len() != 1 {
-		t.Fatalf("got %d backfills, and %d owed, want usr=1's, still owed", len(sent), l.len())
+	sent := l.popDebts(someInstant)
+	if len(sent) != 1 || sent[0].call.items[0].Key.Text != "usr=1" || l.owes() != 1 {
+		t.Fatalf("got %d backfills, and %d owed, want usr=1's, still owed", len(sent), l.owes())
 	}
-	if again := l.pop(10, someInstant); again != nil {
+	if again := l.popDebts(someInstant); again != nil {
 		t.Errorf("got %+v while it is on its way, want it sent once", again)
 	}
-	l.end(sent[0], true, someInstant)
-	if l.len() != 1 {
-		t.Errorf("got %d owed, want what was refused", l.len())
+	sent[0].ended(errRefused)
+	l.hurry()
+	if l.owes() != 1 {
+		t.Errorf("got %d owed, want what was refused", l.owes())
 	}
-	l.end(l.pop(10, someInstant)[0], false, 0)
-	if l.len() != 0 {
-		t.Errorf("got %d owed, want none", l.len())
+	l.popDebts(someInstant)[0].ended(nil)
+	if l.owes() != 0 {
+		t.Errorf("got %d owed, want none", l.owes())
 	}
 }
 
@@ -285,7 +294,7 @@ func TestLedgerRecordsLateCharges(t *testing.T) {
 	other := w.charged(algorithms.Check{Key: "usr=2", Limit: l, Cost: 1})
 	w.record(other, l.Step(), w.now)
 	w.record(it, l.Step(), at)
-	if owed := w.keys[it.Key].bringTo(w.now); owed != 5 {
+	if owed := w.debts[it.Key].bringTo(w.now); owed != 5 {
 		t.Errorf("%d units are owed, want 5", owed)
 	}
 }

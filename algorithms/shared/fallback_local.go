@@ -77,7 +77,7 @@ func (f *fallback) record(p *part) {
 		case it.unknown:
 			f.stats.unknown.Add(it.Cost)
 		default:
-			f.owed.record(it, p.checks[j].Limit.Step(), now)
+			f.ledger.record(it, p.checks[j].Limit.Step(), now)
 		}
 	}
 }

@@ -37,21 +37,21 @@ func (f *fallback) settled(c *call, admitted bool) {
 			continue
 		}
 		if err != nil && it.returnsShared() {
-			f.returns.failed(it, err)
+			f.ledger.keep(it, err)
 		}
 		if err != nil && trouble.Of(err).Executed { // no reply will say it
-			f.returns.doubt(it, err)
+			f.ledger.doubt(it, err)
 			continue
 		}
 		charged := err == nil && (it.Answer.Charged || it.Op == step.Force)
 		if admitted && it.unknown {
 			f.stats.unknown.Add(-it.Cost)
 			if !charged {
-				f.stats.lost.Add(uint64(it.Cost))
+				f.ledger.lost.Add(uint64(it.Cost))
 			}
 		}
 		if charged && !it.Op.Settles() && !(admitted && it.Limit.Row.Owed) {
-			f.returns.takeBack(it)
+			f.ledger.takeBack(it)
 		}
 	}
 }

@@ -73,7 +73,7 @@ type fakePrimary struct {
 	store    *Limiter // over a stateStore: what the primary holds, for tests
 	circuit  *circuit.Circuit
 	deadline time.Duration
-	returns  *returns // of the fallback over it
+	ledger   *ledger // of the fallback over it
 
 	bypasses func(*call) bool // calls of a master whose circuit is open; nil: none
 
@@ -136,8 +136,8 @@ func (p *fakePrimary) decide(ctx context.Context, c *call) error {
 	}
 	for i := range c.items {
 		it := &c.items[i]
-		if it.unknown = true; ctx.Err() == nil && p.returns != nil {
-			p.returns.doubt(it, err)
+		if it.unknown = true; ctx.Err() == nil && p.ledger != nil {
+			p.ledger.doubt(it, err)
 		}
 	}
 	if ctx.Err() != nil {

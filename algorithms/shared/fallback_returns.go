@@ -28,9 +28,6 @@
 package shared
 
 import (
-	"errors"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
@@ -45,16 +42,6 @@ const (
 	doubtfulSends = 3
 )
 
-// returns are the Returns that wait for Redis.
-type returns struct {
-	report     *report
-	sent, lost atomic.Uint64
-	urgent     chan struct{} // has an element if a Return is to be sent at once
-
-	mu      sync.Mutex // guards the fields below
-	waiting map[*keptReturn]bool
-}
-
 // A keptReturn is a Return of units that Redis has charged, or has perhaps charged.
 type keptReturn struct {
 	key     step.Key
@@ -67,106 +54,85 @@ type keptReturn struct {
 	sending bool
 }
 
-func newReturns(r *report) *returns {
-	return &returns{report: r, urgent: make(chan struct{}, 1), waiting: make(map[*keptReturn]bool)}
-}
-
-// failed keeps a Return that failed with err, and reports whether it did: otherwise
+// keep keeps a Return that failed with err, and reports whether it did: otherwise
 // the Return is lost.
-func (k *returns) failed(it *item, err error) (kept bool) {
+func (l *ledger) keep(it *item, err error) (kept bool) {
 	if !it.Limit.Row.TakesApart && trouble.Of(err).Executed {
-		k.lose(err)
+		l.loseReturn(err)
 		return false
 	}
-	return k.add(it, &it.Receipt, 1, err)
+	return l.addReturn(it, &it.Receipt, 1, err)
 }
 
 // doubt keeps a Return of a take without an answer, if a receipt can name its units.
-func (k *returns) doubt(it *item, err error) {
+func (l *ledger) doubt(it *item, err error) {
 	if it.Op.Settles() || it.Cost == 0 || !it.Limit.Row.TakesApart {
 		return
 	}
 	named := step.Receipt{Units: it.Cost, ID: it.ID, Last: it.Cost, Source: uint8(algorithms.Shared), Row: it.Limit.Row}
-	k.add(it, &named, doubtfulSends, err)
+	l.addReturn(it, &named, doubtfulSends, err)
 }
 
 // takeBack returns at once what a take has charged, whose call was refused before.
-func (k *returns) takeBack(it *item) {
+func (l *ledger) takeBack(it *item) {
 	var charged step.Receipt
 	it.Taken(&charged, uint8(algorithms.Shared))
-	k.add(it, &charged, 1, trouble.ErrOverloaded)
+	l.addReturn(it, &charged, 1, trouble.ErrOverloaded)
 	select {
-	case k.urgent <- struct{}{}:
+	case l.urgent <- struct{}{}:
 	default:
 	}
 }
 
-func (k *returns) lose(err error) {
-	k.lost.Add(1)
-	k.report.lostReturn(err)
+func (l *ledger) loseReturn(err error) {
+	l.returnsLost.Add(1)
+	l.report.lostReturn(err)
 }
 
-// add keeps a Return of an item's units because of err, and reports whether there is room for it.
-func (k *returns) add(it *item, r *step.Receipt, sends int, err error) bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if len(k.waiting) >= maxReturns || len(it.Key.Text) > maxKept {
-		k.lose(err)
+// addReturn keeps a Return of an item's units because of err, and reports whether there is room for it.
+func (l *ledger) addReturn(it *item, r *step.Receipt, sends int, err error) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.returns) >= maxReturns || len(it.Key.Text) > maxKept {
+		l.loseReturn(err)
 		return false
 	}
-	k.waiting[&keptReturn{key: it.Key.Clone(), limit: it.Limit, receipt: *r, cost: it.Cost, sends: sends}] = true
+	l.returns[&keptReturn{key: it.Key.Clone(), limit: it.Limit, receipt: *r, cost: it.Cost, sends: sends}] = true
 	return true
 }
 
-// pop returns some Returns, which the caller sends.
-func (k *returns) pop() (due []sending) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	for one := range k.waiting { // begins anywhere
+// popReturns returns some Returns, which the caller sends.
+func (l *ledger) popReturns() (due []sending) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for one := range l.returns { // begins anywhere
 		if len(due) == handBackKeys {
 			break
 		}
 		if !one.sending && time.Now().After(one.after) {
 			one.sending = true
 			sent := lone(step.Item{Key: one.key, Limit: one.limit, Op: step.Return, Cost: one.cost, Receipt: one.receipt})
-			due = append(due, sending{sent, func(err error) { k.end(one, err) }})
+			due = append(due, sending{sent, func(err error) { l.endReturn(one, err) }})
 		}
 	}
 	return due
 }
 
-// end notes how the sending of a Return ended.
-func (k *returns) end(one *keptReturn, err error) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
+// endReturn notes how the sending of a Return ended.
+func (l *ledger) endReturn(one *keptReturn, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	one.sending = false
 	switch {
 	case err == nil && one.sends > 1:
 		one.sends, one.after = one.sends-1, time.Now().Add(handBackEvery/2) // at the next tick
 	case err == nil:
-		delete(k.waiting, one)
-		k.sent.Add(1)
+		delete(l.returns, one)
+		l.returned.Add(1)
 	case trouble.Of(err).Executed && !one.limit.Row.TakesApart:
-		delete(k.waiting, one)
-		k.lose(err)
-	case errors.Is(err, trouble.ErrOpen):
-		one.after = time.Now().Add(bypassedFor)
+		delete(l.returns, one)
+		l.loseReturn(err)
 	default:
-		one.after = time.Now().Add(handBackEvery / 2)
+		one.after = refusedUntil(err)
 	}
-}
-
-// hurry lets all Returns be sent at once.
-func (k *returns) hurry() {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	for one := range k.waiting {
-		one.after = time.Time{}
-	}
-}
-
-func (k *returns) len() int {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return len(k.waiting)
 }

@@ -25,7 +25,7 @@ func TestBypassedMasterHoldsUpNoReturns(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			w.fallback.returns.failed(&c.items[0], trouble.ErrOpen)
+			w.fallback.ledger.keep(&c.items[0], trouble.ErrOpen)
 		}
 		w.shared.fails(errRefused)
 		if _, err := w.settle(algorithms.Check{Key: "usr=1", Limit: l, Op: algorithms.Return, Cost: 5, Decision: taken}); err != nil {

@@ -152,21 +152,21 @@ func TestTakesWithoutAnAnswerComeBack(t *testing.T) {
 // The number of kept Returns and the length of their keys are bounded, and those
 // without room count as lost.
 func TestKeptReturnsAreBounded(t *testing.T) {
-	k, l := newReturns(newReport(new(logRecords).logger(), false)), algorithms.FixedWindow(10, time.Hour)
+	k, l := newLedger(newReport(new(logRecords).logger(), false)), algorithms.FixedWindow(10, time.Hour)
 	it := item{Item: batch.Item{Item: step.Item{Key: step.Key{Policy: "p"}, Limit: *l.Step(), Op: step.Return, Cost: 1, Receipt: step.Receipt{Units: 1}}}}
 	for i := range maxReturns + 1 {
 		it.Key.Text = fmt.Sprint("usr=", i)
-		if kept := k.failed(&it, errRefused); kept != (i < maxReturns) {
+		if kept := k.keep(&it, errRefused); kept != (i < maxReturns) {
 			t.Fatalf("the %d. Return: kept is %v", i+1, kept)
 		}
 	}
-	if k.len() != maxReturns || k.lost.Load() != 1 {
-		t.Errorf("%d are kept and %d lost, want %d and 1", k.len(), k.lost.Load(), maxReturns)
+	if len(k.returns) != maxReturns || k.returnsLost.Load() != 1 {
+		t.Errorf("%d are kept and %d lost, want %d and 1", len(k.returns), k.returnsLost.Load(), maxReturns)
 	}
-	k.waiting = make(map[*keptReturn]bool)
+	k.returns = make(map[*keptReturn]bool)
 	it.Key.Text = string(make([]byte, maxKept+1))
-	if k.failed(&it, errRefused) || k.lost.Load() != 2 {
-		t.Errorf("a long key: %d lost, want 2", k.lost.Load())
+	if k.keep(&it, errRefused) || k.returnsLost.Load() != 2 {
+		t.Errorf("a long key: %d lost, want 2", k.returnsLost.Load())
 	}
 }
 

@@ -36,7 +36,7 @@ func (f *fallback) settle(ctx context.Context, c *call) error {
 		case issuedHere(it):
 			f.add(&local, it)
 		case it.Dropped:
-		case it.undoes(now) && f.owed.withdraw(it, now):
+		case it.undoes(now) && f.ledger.withdraw(it, now):
 			it.madeHere()
 		default:
 			others = true
@@ -45,7 +45,7 @@ func (f *fallback) settle(ctx context.Context, c *call) error {
 	settled, err := f.answer(ctx, &local)
 	for _, it := range local.items {
 		if settled && it.Op == step.Return {
-			f.owed.unrecord(it, now)
+			f.ledger.unrecord(it, now)
 		}
 	}
 	if err == nil && others {
@@ -66,7 +66,7 @@ func (f *fallback) settleShared(ctx context.Context, c *call) error {
 	if cause == nil {
 		for i := range c.items {
 			if it := &c.items[i]; it.Op == step.Grant || it.Op == step.Reset {
-				f.owed.forget(it)
+				f.ledger.forget(it)
 			}
 		}
 		return nil
@@ -83,7 +83,7 @@ func (f *fallback) settleShared(ctx context.Context, c *call) error {
 		case it.Dropped:
 			continue
 		case it.returnsShared():
-			if c.settled != nil && it.part == c.part || f.returns.failed(it, cause) {
+			if c.settled != nil && it.part == c.part || f.ledger.keep(it, cause) {
 				it.handOver()
 				continue
 			}

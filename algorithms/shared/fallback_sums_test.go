@@ -202,10 +202,10 @@ func (m *sums) check() error {
 // kept returns the units of Returns that wait for the primary, and reports whether any is under way.
 func (m *sums) kept() (units map[string]int64, underWay bool) {
 	units = make(map[string]int64)
-	k := m.fallback.returns
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	for one := range k.waiting {
+	l := m.fallback.ledger
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for one := range l.returns {
 		units[one.key.Text] += one.cost
 		underWay = underWay || one.sending
 	}
@@ -216,9 +216,9 @@ func (m *sums) kept() (units map[string]int64, underWay bool) {
 // hand-backs under way and of late ones.
 func (m *sums) owed() (owed map[string]int64, sending, late int) {
 	owed = make(map[string]int64)
-	l := m.fallback.owed
+	l := m.fallback.ledger
 	l.mu.Lock()
-	for key, d := range l.keys {
+	for key, d := range l.debts {
 		if d.rest != nil {
 			d = d.rest
 			sending++

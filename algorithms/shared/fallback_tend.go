@@ -67,7 +67,7 @@ func (f *fallback) tend() {
 			f.beat()
 		case <-tick:
 			f.handBack(time.Now().Add(handBackEvery))
-		case <-f.returns.urgent:
+		case <-f.ledger.urgent:
 			f.handBack(time.Now().Add(handBackEvery))
 		}
 	}
@@ -108,13 +108,13 @@ func (f *fallback) recover(c *circuit.Circuit) {
 		key, ok := f.primary.probeKey(c, fmt.Sprintf("%s-%d", f.id, n))
 		if !ok {
 			f.turned(c, false) // no call asks its master any more
-			f.hurry()
+			f.ledger.hurry()
 			return
 		}
 		closed := c.Try(func() error {
 			err := f.probe(key)
 			if err == nil { // before calls ask the primary
-				f.hurry() // what was refused while the circuit was open
+				f.ledger.hurry() // what was refused while the circuit was open
 				f.handBack(time.Now().Add(handBackFor))
 			}
 			return err
@@ -148,22 +148,11 @@ func (f *fallback) askBounded(c *call) error {
 	return f.primary.allow(ctx, c)
 }
 
-// hurry lets kept Returns and debts be sent at once.
-func (f *fallback) hurry() {
-	f.returns.hurry()
-	f.owed.hurry()
-}
-
 // handBack sends kept Returns and then debts to the primary, until the end, or until the primary answers
 // none of several. What belongs to a master that is bypassed is not sent, so it ends nothing.
 func (f *fallback) handBack(end time.Time) {
-	debts := func() (due []sending) {
-		for _, b := range f.owed.pop(handBackKeys, f.now()) {
-			due = append(due, sending{b.call, func(err error) { f.backfilled(b, err) }})
-		}
-		return due
-	}
-	for _, pop := range [...]func() []sending{f.returns.pop, debts} {
+	debts := func() []sending { return f.ledger.popDebts(f.now()) }
+	for _, pop := range [...]func() []sending{f.ledger.popReturns, debts} {
 		for more := true; more && time.Now().Before(end); {
 			var calls sync.WaitGroup
 			var answered atomic.Bool
@@ -178,28 +167,6 @@ func (f *fallback) handBack(end time.Time) {
 			more = answered.Load()
 		}
 	}
-}
-
-// backfilled notes how a backfill ended. Its units are owed until then.
-func (f *fallback) backfilled(b backfill, err error) {
-	refused, pause := false, time.Duration(0)
-	switch {
-	case err == nil:
-		f.stats.handedBack.Add(uint64(b.units))
-	case trouble.Of(err).Executed: // perhaps, and it must not be charged twice
-		f.stats.lost.Add(uint64(b.units))
-	case errors.Is(err, trouble.ErrOpen):
-		refused, pause = true, bypassedFor
-	default:
-		refused, pause = true, handBackEvery
-	}
-	f.owed.end(b, refused, f.now()+pause.Microseconds())
-}
-
-// A sending is a call of the fallback's. ended receives its answer, which may come late.
-type sending struct {
-	call  *call
-	ended func(error)
 }
 
 func (f *fallback) send(s sending) error {

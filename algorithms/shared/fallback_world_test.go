@@ -56,8 +56,8 @@ func (w *world) start(p primary, o *Options) {
 		options.Views = 0
 	}
 	w.views = newViews(options.Views, options.Ahead, cs.AnyOpen)
-	w.shared.returns = newReturns(r)
-	w.fallback = newFallback(p, w.memory, cs, w.views, w.shared.returns, &options, r)
+	w.shared.ledger = newLedger(r)
+	w.fallback = newFallback(p, w.memory, cs, w.views, w.shared.ledger, &options, r)
 	w.views.next, w.top = w.fallback, w.views
 	w.t.Cleanup(func() {
 		w.fallback.close()

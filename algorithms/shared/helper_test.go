@@ -29,14 +29,14 @@ func newRedis(tb testing.TB, client Client, o *Options) *Limiter {
 	}
 	options = options.withDefaults()
 	r := newReport(options.Logger, false)
-	l := &Limiter{report: r, redis: newRedisLayer(client, &options, circuit.New(24*time.Hour), newReturns(r), r)}
+	l := &Limiter{report: r, redis: newRedisLayer(client, &options, circuit.New(24*time.Hour), newLedger(r), r)}
 	l.top = l.redis
 	return l
 }
 
 // redisLayerOf returns a Redis layer with circuits of the deadline.
 func redisLayerOf(client Client, o *Options, r *report) *redisLayer {
-	return newRedisLayer(client, o, circuit.New(o.Deadline), newReturns(r), r)
+	return newRedisLayer(client, o, circuit.New(o.Deadline), newLedger(r), r)
 }
 
 // over returns a limiter whose only layer is top.

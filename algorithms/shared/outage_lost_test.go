@@ -82,12 +82,12 @@ func TestQueuedHandBacksAreNotLost(t *testing.T) {
 	f, limit := limiter.fallback, algorithms.FixedWindow(100, 1_000*time.Hour)
 	redistest.Until(t, "Redis decides", func() bool { return take(t, limiter, "usr=before", limit, 1).Source == algorithms.Shared })
 	client.Set(redistest.WaitReply(150 * time.Millisecond))
-	f.owed.mu.Lock()
+	f.ledger.mu.Lock()
 	for _, key := range manyKeys(keys) {
 		d := debtOf(t, key, limit, f.now())
-		f.owed.keys[d.key] = d
+		f.ledger.debts[d.key] = d
 	}
-	f.owed.mu.Unlock()
+	f.ledger.mu.Unlock()
 	f.handBack(time.Now().Add(100 * time.Millisecond))
 	client.Set()
 	redistest.Until(t, "nothing is owed", func() bool { s := limiter.Stats().Fallback; return s.Open == 0 && s.Owed == 0 })
@@ -118,16 +118,15 @@ func TestLateAnswerOfABadKey(t *testing.T) {
 	})
 	client.Set(redistest.WaitReply(500 * time.Millisecond))
 	d := debtOf(t, "usr=1", limit, f.now())
-	f.owed.mu.Lock()
-	f.owed.keys[d.key] = d
-	f.owed.mu.Unlock()
-	sent := f.owed.pop(1, f.now())[0]
-	if err := f.send(sending{sent.call, func(err error) { f.backfilled(sent, err) }}); err == nil {
+	f.ledger.mu.Lock()
+	f.ledger.debts[d.key] = d
+	f.ledger.mu.Unlock()
+	if err := f.send(f.ledger.popDebts(f.now())[0]); err == nil {
 		t.Error("the answer came in time")
 	}
 	redistest.Until(t, "the answer has come", func() bool {
-		f.owed.mu.Lock()
-		defer f.owed.mu.Unlock()
+		f.ledger.mu.Lock()
+		defer f.ledger.mu.Unlock()
 		return d.rest == nil
 	})
 	if s := limiter.Stats().Fallback; s.HandedBack > before {

@@ -25,7 +25,7 @@ type redisLayer struct {
 	transport *batch.Transport
 	prefix    string // of every stored key
 	circuits  *circuit.Circuits
-	returns   *returns // that Redis could not execute
+	ledger    *ledger // of Returns that Redis could not execute
 	report    *report
 
 	only    *batch.Lane   // nil for the client of a Cluster
@@ -40,8 +40,8 @@ type redisLayer struct {
 }
 
 // newRedisLayer returns the layer for a client. Options have their defaults.
-func newRedisLayer(client Client, o *Options, circuits *circuit.Circuits, kept *returns, report *report) *redisLayer {
-	r := &redisLayer{prefix: o.Prefix + ":", circuits: circuits, returns: kept, report: report}
+func newRedisLayer(client Client, o *Options, circuits *circuit.Circuits, ledger *ledger, report *report) *redisLayer {
+	r := &redisLayer{prefix: o.Prefix + ":", circuits: circuits, ledger: ledger, report: report}
 	r.transport = batch.New(batch.Options{Client: client, InFlight: o.InFlight, Deadline: o.Deadline, Now: o.Now, Watcher: r})
 	if r.cluster, _ = client.(clusterClient); r.cluster == nil {
 		r.only = r.transport.Lane(circuits.Add())

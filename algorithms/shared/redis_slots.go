@@ -163,7 +163,7 @@ func (r *redisLayer) runGroup(ctx context.Context, c *call, part int) error {
 			it.unknown = true
 			it.Key = it.Key.Clone() // the caller's bytes may change when Allow has returned
 			if !overdue {
-				r.returns.doubt(it, err) // no reply will come
+				r.ledger.doubt(it, err) // no reply will come
 			}
 		}
 	}
@@ -243,7 +243,7 @@ func (r *redisLayer) giveBack(ctx context.Context, c *call, wrongly func(*item) 
 			switch undo := &back.items[i]; {
 			case undo.part != part:
 			case err != nil: // it is still charged; if its Return is kept, not for long
-				if !r.returns.failed(undo, err) {
+				if !r.ledger.keep(undo, err) {
 					it.unknown = true
 				}
 			default: // the state that undoing it has left, and its own verdict

@@ -78,8 +78,8 @@ func TestFailedReturnIsATimeout(t *testing.T) {
 	}
 	redistest.Until(t, "there is a line", func() bool { return logged.count(logPrefix+"lost return of units") > 0 })
 	err, _ := logged.attr(logPrefix+"lost return of units", "error").(error)
-	if Reason(err) != trouble.Timeout || r.redis.returns.lost.Load() != 1 {
-		t.Errorf("got %v and %d returns that failed, want one, by a timeout", err, r.redis.returns.lost.Load())
+	if Reason(err) != trouble.Timeout || r.redis.ledger.returnsLost.Load() != 1 {
+		t.Errorf("got %v and %d returns that failed, want one, by a timeout", err, r.redis.ledger.returnsLost.Load())
 	}
 }
 

@@ -45,13 +45,13 @@ func New(rdb Client, o *Options) (*Limiter, error) {
 		memory: algorithms.NewMemory(&algorithms.MemoryOptions{MaxKeys: options.MaxKeys, Now: options.Now}),
 	}
 	l.report.guesses = options.Instances == 1
-	circuits, kept := circuit.New(options.Deadline), newReturns(l.report)
+	circuits, books := circuit.New(options.Deadline), newLedger(l.report)
 	if options.Now != nil { // views keep time by this process
 		options.Views = ViewsOff
 	}
 	l.views = newViews(max(0, options.Views), options.Ahead, circuits.AnyOpen)
-	l.redis = newRedisLayer(rdb, &options, circuits, kept, l.report)
-	l.fallback = newFallback(l.redis, l.memory, circuits, l.views, kept, &options, l.report)
+	l.redis = newRedisLayer(rdb, &options, circuits, books, l.report)
+	l.fallback = newFallback(l.redis, l.memory, circuits, l.views, books, &options, l.report)
 	l.views.next, l.top = l.fallback, l.views // over the fallback: below it, views would hide an outage from the circuits
 	return l, nil
 }
