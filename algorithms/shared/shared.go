@@ -13,7 +13,7 @@ import (
 	"github.com/penstock-go/penstock/internal/lent"
 )
 
-// A Client is a client of go-redis. Checks in several Cluster slots need a
+// A Client is a client of go-redis, or a type that hands commands to one. Checks in several Cluster slots need a
 // [redis.ClusterClient], or a type that embeds one.
 type Client interface {
 	Process(ctx context.Context, cmd redis.Cmder) error

@@ -22,7 +22,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// A Client is a client of go-redis.
+// A Client is a client of go-redis, or a type that hands commands to one.
 type Client interface {
 	Process(ctx context.Context, cmd redis.Cmder) error
 }
@@ -33,7 +33,6 @@ type sender struct {
 	pipelines pipeliner     // the client, if it has pipelines
 	timed     *redis.Client // to which divert sends the commands; nil: the client sends them
 	timeout   time.Duration // of a trip through timed
-	opaque    bool          // the client is none of go-redis: it may send the text of a command
 }
 
 // A tripContext is the context of one trip through a client with timeouts. It has
@@ -62,12 +61,8 @@ type pipeliner interface{ Pipeline() redis.Pipeliner }
 // newSender returns a sender. If timeout is not 0, a trip through a redis.Client
 // ends then.
 func newSender(c Client, timeout time.Duration) *sender {
-	s := &sender{client: c, opaque: true}
+	s := &sender{client: c}
 	s.pipelines, _ = c.(pipeliner)
-	switch c.(type) {
-	case interface{ Options() *redis.Options }, interface{ Options() *redis.ClusterOptions }: // also embedded in another type
-		s.opaque = false
-	}
 	if rdb, ok := c.(*redis.Client); ok && timeout > 0 {
 		s.timed, s.timeout = rdb.WithTimeout(timeout), timeout
 		s.timed.Options().ContextTimeoutEnabled = true // these options are a copy

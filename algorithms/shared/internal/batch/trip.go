@@ -39,7 +39,6 @@ func (b *batch) run(s *sender) {
 	}
 	b.err = nil
 	b.timer.Reset(t.Deadline)
-	b.opaque = s.opaque
 	for b.write(); len(b.trips) > 0; b.again() {
 		s.trip(b.ctx, b.trips)
 	}
