@@ -42,7 +42,7 @@ var pastBugs = []bug{
 	},
 	{
 		"after Redis has lost its scripts, the digest is sent again and not the source",
-		inBatch, `			name = "eval"`, `			name = "evalsha"`,
+		inBatch, `name, text = "eval", scriptSource`, `name, text = "evalsha", scriptDigest`,
 	},
 	{
 		"units that Redis has perhaps charged are handed back",

@@ -28,7 +28,6 @@ type script struct {
 	checks  []byte
 	around  int64 // µs: the instant around which calendars have their turns
 	now     int64 // µs: of the decisions; 0: the server's
-	nowText scriptText
 	args    []any
 	name    scriptName // an argument
 	refused bool       // and was sent again
@@ -59,7 +58,7 @@ func (s *script) reset() {
 	*s = script{
 		groups: s.groups[:0], tallies: s.tallies[:0], calls: s.calls[:0], rest: s.rest[:0],
 		keys: s.keys[:0], keyText: s.keyText[:0], index: s.index, limits: s.limits[:0],
-		packed: s.packed[:0], takes: s.takes[:0], checks: s.checks[:0], args: s.args[:0], nowText: scriptText{s.nowText.text[:0]},
+		packed: s.packed[:0], takes: s.takes[:0], checks: s.checks[:0], args: s.args[:0],
 	}
 }
 
@@ -145,7 +144,7 @@ func (s *script) packTakes() {
 		s.packTake(n, 0, uint16(len(first)), 0)
 		for _, it := range first {
 			s.takes = binary.LittleEndian.AppendUint16(s.takes, s.limitIndex(it))
-			s.takes = appendDouble(s.takes, it.Cost)
+			s.takes = appendDoubles(s.takes, it.Cost)
 		}
 		i += n
 	}
@@ -162,7 +161,7 @@ func (s *script) packTake(alike int, times, limit uint16, cost int64) {
 	s.takes = binary.LittleEndian.AppendUint16(s.takes, uint16(alike))
 	s.takes = binary.LittleEndian.AppendUint16(s.takes, times)
 	s.takes = binary.LittleEndian.AppendUint16(s.takes, limit)
-	s.takes = appendDouble(s.takes, cost)
+	s.takes = appendDoubles(s.takes, cost)
 }
 
 func (s *script) packGroup(g *Group) {
@@ -177,23 +176,17 @@ func (s *script) packGroup(g *Group) {
 		s.checks = append(s.checks, byte(op))
 		s.checks = le.AppendUint16(s.checks, s.keyIndex(it.Stored))
 		s.checks = le.AppendUint16(s.checks, s.limitIndex(it))
-		s.checks = appendDouble(s.checks, it.Cost)
+		s.checks = appendDoubles(s.checks, it.Cost)
 		switch it.Op {
 		case step.TrialInstead, step.TakeReserved, step.TakeElse:
 			s.checks = le.AppendUint16(s.checks, it.Place)
 		case step.Return, step.Renew:
-			s.packReceipt(&it.Receipt)
+			s.checks = appendDoubles(s.checks, it.Receipt.T, it.Receipt.N, it.Receipt.F)
 		}
 		if it.Limit.Row.TakesApart {
 			s.packID(it)
 		}
 	}
-}
-
-func (s *script) packReceipt(r *step.Receipt) {
-	s.checks = appendDouble(s.checks, r.T)
-	s.checks = appendDouble(s.checks, r.N)
-	s.checks = appendDouble(s.checks, r.F)
 }
 
 // packID writes the id of a take: a new id, or the id of the take that a
@@ -203,7 +196,7 @@ func (s *script) packID(it *Item) {
 	if it.Op.Reads() {
 		id, last = it.Receipt.ID, it.Receipt.Last
 	}
-	s.checks = appendDouble(s.checks, id)
+	s.checks = appendDoubles(s.checks, id)
 	s.checks = binary.LittleEndian.AppendUint32(s.checks, uint32(last))
 }
 
@@ -232,9 +225,7 @@ func (s *script) limitIndex(it *Item) uint16 {
 	s.limits = append(s.limits, *l)
 	s.general = s.general || !l.Bucket()
 	s.packed = append(s.packed, l.Row.Tag...)
-	for _, v := range [...]int64{l.R, l.W, l.Burst, l.Cap, l.Window} {
-		s.packed = appendDouble(s.packed, v)
-	}
+	s.packed = appendDoubles(s.packed, l.R, l.W, l.Burst, l.Cap, l.Window)
 	var turns []int64
 	if l.Calendar != nil {
 		// The turns around this process's clock. The script decides by its own clock
@@ -242,13 +233,14 @@ func (s *script) limitIndex(it *Item) uint16 {
 		turns = l.Calendar.Around(s.around)[:]
 	}
 	s.packed = append(s.packed, byte(len(turns)))
-	for _, v := range turns {
-		s.packed = appendDouble(s.packed, v)
-	}
+	s.packed = appendDoubles(s.packed, turns...)
 	return uint16(len(s.limits))
 }
 
-// appendDouble appends an integer below 2^53 as Lua's number.
-func appendDouble(dst []byte, v int64) []byte {
-	return binary.LittleEndian.AppendUint64(dst, math.Float64bits(float64(v)))
+// appendDoubles appends integers below 2^53 as Lua's numbers.
+func appendDoubles(dst []byte, values ...int64) []byte {
+	for _, v := range values {
+		dst = binary.LittleEndian.AppendUint64(dst, math.Float64bits(float64(v)))
+	}
+	return dst
 }

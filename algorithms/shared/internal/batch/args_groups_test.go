@@ -5,7 +5,6 @@ package batch
 import (
 	"fmt"
 	"math/rand/v2"
-	"strconv"
 	"testing"
 	"time"
 
@@ -99,13 +98,12 @@ func (s *sharedScripts) decide(now int64, calls [][]algorithms.Check) (decided [
 		one.groups = append(one.groups, g)
 	}
 	one.now = now
-	one.nowText.text = strconv.AppendInt(nil, now, 10)
 	one.pack(time.Now().UnixMicro())
 	args := []any{"evalsha", lua.Digest, len(one.keys)}
 	for i := range one.keys {
 		args = append(args, &one.keys[i])
 	}
-	args = append(args, one.packed, one.takes, &one.nowText)
+	args = append(args, one.packed, one.takes, now)
 	if len(one.checks) > 0 {
 		args = append(args, one.checks)
 	}

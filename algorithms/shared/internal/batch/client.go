@@ -29,10 +29,9 @@ type Client interface {
 
 // A sender sends commands through a client.
 type sender struct {
-	client    Client
-	pipelines pipeliner     // the client, if it has pipelines
-	timed     *redis.Client // to which divert sends the commands; nil: the client sends them
-	timeout   time.Duration // of a trip through timed
+	client  Client
+	timed   *redis.Client // to which divert sends the commands; nil: the client sends them
+	timeout time.Duration // of a trip through timed
 }
 
 // A tripContext is the context of one trip through a client with timeouts. It has
@@ -62,7 +61,6 @@ type pipeliner interface{ Pipeline() redis.Pipeliner }
 // ends then.
 func newSender(c Client, timeout time.Duration) *sender {
 	s := &sender{client: c}
-	s.pipelines, _ = c.(pipeliner)
 	if rdb, ok := c.(*redis.Client); ok && timeout > 0 {
 		s.timed, s.timeout = rdb.WithTimeout(timeout), timeout
 		s.timed.Options().ContextTimeoutEnabled = true // these options are a copy
@@ -80,8 +78,8 @@ func (s *sender) trip(ctx context.Context, commands []redis.Cmder) {
 		}
 		ctx = &tripContext{Context: ctx, to: s.timed, end: end}
 	}
-	if len(commands) > 1 && s.pipelines != nil {
-		_ = pipe(ctx, s.pipelines, commands)
+	if c, ok := s.client.(pipeliner); ok && len(commands) > 1 {
+		_ = pipe(ctx, c, commands)
 		return
 	}
 	for _, cmd := range commands {

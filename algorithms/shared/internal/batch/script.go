@@ -4,8 +4,6 @@
 package batch
 
 import (
-	"strconv"
-
 	"github.com/redis/go-redis/v9"
 
 	"github.com/penstock-go/penstock/algorithms/shared/internal/trouble"
@@ -22,37 +20,34 @@ func (b *batch) again() {
 	}
 	for i := range b.scripts {
 		s := &b.scripts[i]
-		err, name := s.cmd.Err(), "evalsha"
+		err, name, text := s.cmd.Err(), "evalsha", scriptDigest
 		if err == nil || s.refused || !trouble.Of(err).Retry {
 			continue
 		}
 		s.refused = true
 		if redis.HasErrorPrefix(err, "NOSCRIPT") {
 			b.lane.transport.counts.loads.Add(1)
-			name = "eval"
+			name, text = "eval", scriptSource
 		}
-		b.command(s, name)
+		b.command(s, name, text)
 	}
 }
 
 var scriptDigest, scriptSource = []byte(lua.Digest), []byte(lua.Source())
 
-// command makes the command that runs a script of the batch, for the next trip.
-func (b *batch) command(s *script, name string) {
+// command makes the command that runs a script of the batch, for the next trip: EVALSHA with the digest, or EVAL with
+// the source.
+func (b *batch) command(s *script, name string, text []byte) {
 	b.lane.transport.counts.scripts.Add(1)
-	s.name = scriptName{batch: b, text: scriptDigest}
-	if name == "eval" {
-		s.name.text = scriptSource
-	}
+	s.name = scriptName{batch: b, text: text}
 	s.now = b.now
-	s.nowText.text = strconv.AppendInt(s.nowText.text[:0], s.now, 10)
 	s.args = append(s.args[:0], name, &s.name, len(s.keys))
 	for i := range s.keys {
 		s.args = append(s.args, &s.keys[i])
 	}
 	s.args = append(s.args, s.packed, s.takes)
 	if s.now > 0 || len(s.checks) > 0 || s.general {
-		s.args = append(s.args, &s.nowText)
+		s.args = append(s.args, s.now)
 	}
 	if len(s.checks) > 0 {
 		s.args = append(s.args, s.checks)

@@ -27,11 +27,8 @@ func (b *batch) run(s *sender) {
 	if b.now, b.err = t.scriptNow(); b.err != nil {
 		return
 	}
-	var ours, callers bool
-	for _, g := range b.groups {
-		ours, callers = ours || g.Ours, callers || !g.Ours
-	}
-	if callers {
+	ours := slices.ContainsFunc(b.groups, func(g *Group) bool { return g.Ours })
+	if slices.ContainsFunc(b.groups, func(g *Group) bool { return !g.Ours }) { // one of a caller
 		b.endTrip, b.err = b.lane.Circuit.Begin()
 	}
 	if b.err != nil && !ours {
@@ -60,7 +57,7 @@ func (b *batch) write() {
 		t.counts.sizes[min(bits.Len(uint(checks-1)), len(t.counts.sizes)-1)].Add(1)
 		t.counts.batched.Add(uint64(checks))
 		s.pack(cmp.Or(b.now, t.Clock().UnixMicro()))
-		b.command(s, "evalsha")
+		b.command(s, "evalsha", scriptDigest)
 	}
 }
 
@@ -104,9 +101,7 @@ func (b *batch) read() (outcome error) {
 func (b *batch) readScript(s *script) error {
 	watcher := b.lane.transport.Watcher
 	reply, err := s.cmd.Result()
-	if err != nil {
-		err = trouble.AsTimeout(err)
-	} else {
+	if err = trouble.AsTimeout(err); err == nil {
 		err = s.read(reply)
 	}
 	if err != nil && !b.expired() { // otherwise expire has counted it
