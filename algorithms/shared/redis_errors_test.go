@@ -52,7 +52,7 @@ func TestDeadlineCountsAsTimeout(t *testing.T) {
 			t.Fatal("a client that ends with its context made a decision")
 		}
 		synctest.Wait()
-		if got := statsOf(slow).Redis.Errors; failuresOf(slow) != 1 || got[trouble.Timeout] != 1 || len(got) != len(trouble.Reasons()) {
+		if got := statsOf(slow).Redis.Errors; failuresOf(slow) != 1 || got[trouble.Timeout] != 1 || len(got) != len(trouble.Reasons) {
 			t.Errorf("got %v, want one timeout and an entry for each reason", got)
 		}
 	})

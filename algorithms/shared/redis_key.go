@@ -32,10 +32,9 @@ func (r *redisLayer) storedKey(check algorithms.Check) string {
 // stored returns the stored key of k.
 func (r *redisLayer) stored(k *step.Key) string {
 	dst := append(make([]byte, 0, 2*maxPart), r.prefix...)
-	first, rest, more := strings.Cut(k.Text, "|")
-	dst = append(appendPart(append(dst, '{'), first), '}')
+	part, rest, more := strings.Cut(k.Text, "|")
+	dst = append(appendPart(append(dst, '{'), part), '}')
 	for more {
-		var part string
 		part, rest, more = strings.Cut(rest, "|")
 		dst = appendPart(append(dst, '|'), part)
 	}

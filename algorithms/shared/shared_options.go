@@ -69,20 +69,15 @@ const (
 
 // withDefaults returns a copy of o with all defaults filled in.
 func (o *Options) withDefaults() Options {
-	var all Options
-	if o != nil {
-		all = *o
-	}
+	all := *cmp.Or(o, &Options{})
 	all.Prefix = cmp.Or(all.Prefix, defaultPrefix)
 	all.Deadline = cmp.Or(all.Deadline, defaultDeadline)
+	all.Logger = cmp.Or(all.Logger, slog.Default())
 	all.Instances = cmp.Or(all.Instances, 1)
 	if all.Ahead > 0 {
 		all.Views = cmp.Or(all.Views, defaultViewsAhead)
 	}
 	all.Views = cmp.Or(all.Views, defaultViews)
-	if all.Logger == nil {
-		all.Logger = slog.Default()
-	}
 	return all
 }
 

@@ -101,8 +101,8 @@ func TestNewLimitersHaveStats(t *testing.T) {
 	defer rdb.Close()
 	l := must(t, rdb, &Options{Instances: 3, Logger: slog.New(slog.DiscardHandler)})
 	s := l.Stats()
-	if !s.Shared || s.Fallback.Instances != 3 || len(s.Redis.Errors) != len(trouble.Reasons()) {
-		t.Errorf("got %+v, want those of one of three instances, with all trouble.Reasons()", s)
+	if !s.Shared || s.Fallback.Instances != 3 || len(s.Redis.Errors) != len(trouble.Reasons) {
+		t.Errorf("got %+v, want those of one of three instances, with all trouble.Reasons", s)
 	}
 	if s := algorithms.NewMemory(nil).Stats(); s.Shared || s.Redis.Errors != nil {
 		t.Errorf("got %+v of a Memory, want only its part", s)

@@ -70,7 +70,7 @@ func newReport(log *slog.Logger, many bool) *report {
 	if many {
 		r.turnsWait = logwriter.TurnsFor
 	}
-	for _, reason := range trouble.Reasons() {
+	for _, reason := range trouble.Reasons {
 		r.errors[reason] = 0
 	}
 	return r

@@ -30,7 +30,7 @@ func TestReasons(t *testing.T) {
 			t.Errorf("no error has the reason %q", reason)
 		}
 	}
-	if got := Reasons(); !slices.Equal(got, reasons) {
+	if got := Reasons[:]; !slices.Equal(got, reasons) {
 		t.Errorf("got reasons %q, want %q", got, reasons)
 	}
 	if got := Of(nil).Reason; got != "" {

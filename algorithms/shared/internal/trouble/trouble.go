@@ -27,6 +27,9 @@ const (
 	Internal      = "internal"
 )
 
+// Reasons are all of them.
+var Reasons = [...]string{Unavailable, Timeout, Overload, Failover, Capacity, Configuration, Key, Cancelled, Internal}
+
 // A Trouble is the meaning of some errors to those who go on without a decision. It applies if its is,
 // says, holds or has matches.
 type Trouble struct {
@@ -54,11 +57,6 @@ const (
 	// None: it says nothing about Redis.
 	None
 )
-
-// Reasons returns all reasons.
-func Reasons() []string {
-	return []string{Unavailable, Timeout, Overload, Failover, Capacity, Configuration, Key, Cancelled, Internal}
-}
 
 // unforeseen applies where the table has no row: to lost connections (EOF, reset,
 // broken pipe), and to unknown texts.
@@ -148,10 +146,8 @@ func Of(err error) Trouble {
 		return Trouble{}
 	}
 	texts := innermost(err)
-	for _, t := range troubles {
-		if t.matches(err, texts) {
-			return t
-		}
+	if i := slices.IndexFunc(troubles, func(t Trouble) bool { return t.matches(err, texts) }); i >= 0 {
+		return troubles[i]
 	}
 	return unforeseen
 }
