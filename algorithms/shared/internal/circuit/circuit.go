@@ -103,9 +103,9 @@ func (cs *Circuits) Add() *Circuit {
 		Timeout:       FirstPause - FirstPause/10, // the least pause
 		MaxRequests:   1,
 		ReadyToTrip:   c.trip,
-		IsSuccessful:  func(err error) bool { return err == nil || trouble.Of(err).Effect == trouble.Success },
-		IsExcluded:    func(err error) bool { return err != nil && trouble.Of(err).Effect == trouble.None },
-		OnStateChange: func(_ string, from, to gobreaker.State) { c.changed(from, to) },
+		IsSuccessful:  func(err error) bool { return trouble.Of(err).Effect == trouble.Success },
+		IsExcluded:    func(err error) bool { return trouble.Of(err).Effect == trouble.None },
+		OnStateChange: c.changed,
 	})
 	return c
 }
@@ -126,7 +126,7 @@ func (c *Circuit) Cause() error { return *c.cause.Load() }
 func (c *Circuit) TakeExcused() int64 { return c.excused.Swap(0) }
 
 // changed runs under the breaker's lock, so it must not block.
-func (c *Circuit) changed(from, to gobreaker.State) {
+func (c *Circuit) changed(_ string, from, to gobreaker.State) {
 	open := to != gobreaker.StateClosed
 	if open == (from != gobreaker.StateClosed) {
 		return // between open and half-open
@@ -182,7 +182,7 @@ func (c *Circuit) Begin() (end func(outcome error), err error) {
 		return nil, trouble.ErrOpen
 	}
 	return func(outcome error) {
-		if outcome != nil && trouble.Of(outcome).Effect == trouble.Failure {
+		if trouble.Of(outcome).Effect == trouble.Failure {
 			c.cause.Store(&outcome)
 		}
 		done(outcome)
