@@ -29,9 +29,8 @@ type Client interface {
 
 // A sender sends commands through a client.
 type sender struct {
-	client  Client
-	timed   *redis.Client // to which divert sends the commands; nil: the client sends them
-	timeout time.Duration // of a trip through timed
+	client Client
+	timed  *redis.Client // to which divert sends the commands; nil: the client sends them
 }
 
 // A tripContext is the context of one trip through a client with timeouts. It has
@@ -62,7 +61,7 @@ type pipeliner interface{ Pipeline() redis.Pipeliner }
 func newSender(c Client, timeout time.Duration) *sender {
 	s := &sender{client: c}
 	if rdb, ok := c.(*redis.Client); ok && timeout > 0 {
-		s.timed, s.timeout = rdb.WithTimeout(timeout), timeout
+		s.timed = rdb.WithTimeout(timeout)
 		s.timed.Options().ContextTimeoutEnabled = true // these options are a copy
 	}
 	return s
@@ -74,7 +73,7 @@ func (s *sender) trip(ctx context.Context, commands []redis.Cmder) {
 	if s.timed != nil {
 		end, bounded := ctx.Deadline()
 		if !bounded {
-			end = time.Now().Add(s.timeout)
+			end = time.Now().Add(s.timed.Options().ReadTimeout)
 		}
 		ctx = &tripContext{Context: ctx, to: s.timed, end: end}
 	}
