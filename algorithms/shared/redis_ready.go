@@ -54,19 +54,17 @@ const readyPolicy = "penstock~ready"
 // stored key. The settlements between them write a log and delete keys, and
 // cannot be in one call with takes. The keys lie in different quarters of the
 // slots of a Cluster, so that a missing master shows.
-func probes() [3][]algorithms.Check {
+func probes() [][]algorithms.Check {
 	bucket, log := algorithms.TokenBucket(10, time.Second), algorithms.SlidingWindowLog(10, time.Millisecond)
 	probe := func(key string, l algorithms.Limit, op algorithms.Op) algorithms.Check {
 		return algorithms.Check{Policy: readyPolicy, Key: key, Limit: l, Op: op, Cost: 1}
 	}
-	return [3][]algorithms.Check{
-		{probe(readyKeys[0], bucket, algorithms.Take)},
-		{probe(readyKeys[0], bucket, algorithms.Take)},
-		{
-			probe(readyKeys[1], log, algorithms.Force), probe(readyKeys[1], log, algorithms.Force),
-			probe(readyKeys[2], bucket, algorithms.Reset), probe(readyKeys[3], bucket, algorithms.Reset),
-		},
+	take := []algorithms.Check{probe(readyKeys[0], bucket, algorithms.Take)}
+	settle := []algorithms.Check{
+		probe(readyKeys[1], log, algorithms.Force), probe(readyKeys[1], log, algorithms.Force),
+		probe(readyKeys[2], bucket, algorithms.Reset), probe(readyKeys[3], bucket, algorithms.Reset),
 	}
+	return [][]algorithms.Check{take, take, settle}
 }
 
 var readyKeys = [...]string{"probe=0", "probe=1", "probe=2", "probe=3"}
@@ -138,7 +136,7 @@ func (r *redisLayer) explain(ctx context.Context, err error) error {
 		// Now there is a connection, so this is the round trip.
 		began := time.Now()
 		if better == nil && r.transport.Do(ctx, batch.Once{Cmd: redis.NewCmd(ctx, "time")}) == nil && time.Since(began) > r.transport.Deadline {
-			r.report.late(time.Since(began), r.transport.Deadline)
+			r.Late(time.Since(began))
 		}
 	}
 	if trouble.Of(better).Fault != nil {
