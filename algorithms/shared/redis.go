@@ -28,10 +28,9 @@ type redisLayer struct {
 	ledger    *ledger // of Returns that Redis could not execute
 	report    *report
 
-	only    *batch.Lane   // nil for the client of a Cluster
 	cluster clusterClient // nil for other clients
 	routed  atomic.Bool   // the client of the Cluster knows the masters
-	lanes   sync.Map      // the address of the master -> *batch.Lane
+	lanes   sync.Map      // the address of the master, "" for the lane of other clients -> *batch.Lane
 
 	checks, missing atomic.Uint64
 	informed        atomic.Bool // Redis has said what it evicts, or refuses INFO
@@ -41,13 +40,9 @@ type redisLayer struct {
 
 // newRedisLayer returns the layer for a client. Options have their defaults.
 func newRedisLayer(client Client, o *Options, circuits *circuit.Circuits, ledger *ledger, report *report) *redisLayer {
-	r := &redisLayer{prefix: o.Prefix + ":", circuits: circuits, ledger: ledger, report: report}
+	r := &redisLayer{prefix: o.Prefix + ":", circuits: circuits, ledger: ledger, report: report, foundAt: time.Now()}
 	r.transport = batch.New(batch.Options{Client: client, InFlight: o.InFlight, Deadline: o.Deadline, Now: o.Now, Watcher: r})
-	if r.cluster, _ = client.(clusterClient); r.cluster == nil {
-		r.only = r.transport.Lane(circuits.Add())
-		r.lanes.Store("", r.only)
-	}
-	r.foundAt = time.Now()
+	r.cluster, _ = client.(clusterClient)
 	return r
 }
 
@@ -73,7 +68,7 @@ func (r *redisLayer) Late(took time.Duration) { r.report.late(took, r.transport.
 // allow implements layer. The batches of the call keep the deadline, and report
 // their round trips to the circuits.
 func (r *redisLayer) allow(ctx context.Context, c *call) error {
-	if l := r.only; l != nil && l.Circuit.Stops(c.ours) {
+	if r.cluster == nil && r.lane("").Circuit.Stops(c.ours) {
 		return trouble.ErrOpen // at once: most calls of an outage end here
 	}
 	if err := r.decide(ctx, c); err != nil {

@@ -29,7 +29,7 @@ func TestFlightFollowsTheNetwork(t *testing.T) {
 	l := must(t, client, &Options{Deadline: time.Second, Views: ViewsOff})
 	w := &witnesses{limiter: l, limit: algorithms.TokenBucket(10, 1_000*time.Hour)}
 	w.ask(t, 48)
-	only := l.redis.only
+	only := l.redis.lane("")
 	most := func() bool { return only.Load().Allowed == 12 }
 	redistest.Until(t, "four fifths of the pool are in use", most)
 	proxy.Set(redistest.BlackHole())

@@ -1,9 +1,10 @@
 // The lanes of a client: one for each master of a Cluster, otherwise one.
 //
-// The client knows which master has a key, because it asks a node now and then,
-// and learns from redirections. Before the first answer it knows no master, so
-// all calls share the lane of the address "". If the circuit of a lane opens and
-// its master has no slots any more, no key can probe it, and the lane is removed.
+// The client of a Cluster knows which master has a key, because it asks a node now and
+// then, and learns from redirections. Before the first answer it knows no master, so
+// all calls share the lane of the address "", as those of other clients always do. If
+// the circuit of a lane opens and its master has no slots any more, no key can probe it,
+// and the lane is removed.
 
 package shared
 
@@ -26,11 +27,8 @@ type clusterClient interface {
 
 // lane returns the lane of the master that has a stored key.
 func (r *redisLayer) lane(key string) *batch.Lane {
-	if r.only != nil {
-		return r.only
-	}
 	addr := ""
-	if r.routed.Load() { // otherwise the client would wait for an answer
+	if r.cluster != nil && r.routed.Load() { // otherwise the client would wait for an answer
 		if master, err := r.cluster.MasterForKey(context.Background(), key); err == nil {
 			addr = master.Options().Addr
 		}
@@ -49,7 +47,7 @@ const keyTries = 2_000
 // probeKey implements [primary]. It removes the lane of a circuit whose master has
 // no slots.
 func (r *redisLayer) probeKey(c *circuit.Circuit, text string) (key string, ok bool) {
-	if r.only != nil {
+	if r.cluster == nil {
 		return text, true
 	}
 	for n := range keyTries {
