@@ -65,12 +65,12 @@ func TestCircuitIgnoresOwnCalls(t *testing.T) {
 			time.Sleep(time.Millisecond)
 		}
 		circuit := r.lane("").Circuit.(*circuit.Circuit)
-		if circuit.Open() {
+		if circuit.Stops(false) {
 			t.Fatal("the limiter's own calls have opened the circuit")
 		}
 		redistest.Until(t, "users' calls open the circuit", func() bool {
 			_ = ask(false)
-			return circuit.Open()
+			return circuit.Stops(false)
 		})
 		sent := len(client.Trips())
 		if err := ask(true); !errors.Is(err, trouble.ErrOpen) || len(client.Trips()) != sent {
@@ -81,8 +81,8 @@ func TestCircuitIgnoresOwnCalls(t *testing.T) {
 			circuit.Try(func() error { tried = true; return ask(true) })
 			return tried
 		})
-		if len(client.Trips()) != sent+1 || !circuit.Open() {
-			t.Errorf("got %d trips of an attempt that fails, open %v; want one, and open", len(client.Trips())-sent, circuit.Open())
+		if len(client.Trips()) != sent+1 || !circuit.Stops(false) {
+			t.Errorf("got %d trips of an attempt that fails, open %v; want one, and open", len(client.Trips())-sent, circuit.Stops(false))
 		}
 	})
 }

@@ -62,7 +62,7 @@ func newMasters(t *testing.T) (*world, *masters) {
 func (w *world) opens(p *fakePrimary, key string) {
 	w.t.Helper()
 	p.fails(errRefused)
-	for !p.circuit.Open() {
+	for !p.circuit.Stops(false) {
 		w.take(key, hourly, 1)
 		time.Sleep(defaultDeadline)
 	}

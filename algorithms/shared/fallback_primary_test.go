@@ -227,7 +227,7 @@ func (p *fakePrimary) ready(context.Context) error { return nil }
 func (p *fakePrimary) probeKey(_ *circuit.Circuit, text string) (string, bool) { return text, true }
 
 func (p *fakePrimary) beat(context.Context, string) (int64, error) {
-	if p.circuit.Open() {
+	if p.circuit.Stops(false) {
 		return 0, trouble.ErrOpen
 	}
 	p.mu.Lock()
@@ -237,7 +237,7 @@ func (p *fakePrimary) beat(context.Context, string) (int64, error) {
 }
 
 func (p *fakePrimary) retire(context.Context, string) error {
-	if p.circuit.Open() {
+	if p.circuit.Stops(false) {
 		return trouble.ErrOpen
 	}
 	p.mu.Lock()

@@ -30,15 +30,15 @@ func TestFlightFollowsTheNetwork(t *testing.T) {
 	w := &witnesses{limiter: l, limit: algorithms.TokenBucket(10, 1_000*time.Hour)}
 	w.ask(t, 48)
 	only := l.redis.lane("")
-	most := func() bool { return only.Load().Allowed == 12 }
+	most := func() bool { return allowed(only) == 12 }
 	redistest.Until(t, "four fifths of the pool are in use", most)
 	proxy.Set(redistest.BlackHole())
-	redistest.Until(t, "a late batch ends the level", func() bool { return only.Load().Allowed == fewInFlight })
+	redistest.Until(t, "a late batch ends the level", func() bool { return allowed(only) == fewInFlight })
 	proxy.Set(network)
 	redistest.Until(t, "four fifths of the pool are in use again", most)
 	proxy.Set(redistest.Cut())
 	redistest.Until(t, "the circuit opens", func() bool { return l.Stats().Fallback.Open > 0 })
-	redistest.Until(t, "batches that failed end the level", func() bool { return only.Load().Allowed == fewInFlight })
+	redistest.Until(t, "batches that failed end the level", func() bool { return allowed(only) == fewInFlight })
 	w.leave()
 	redistest.Until(t, "all places in flight are free", func() bool { return l.redis.underWay() == 0 })
 }
@@ -99,14 +99,14 @@ func TestFlightOfClusterLanes(t *testing.T) {
 	redistest.Until(t, "the masters are known", func() bool { return laneOf(0) != laneOf(1) })
 	busy := func() bool {
 		for i := range keys {
-			if level := laneOf(i).Load().Allowed; level > 8 {
+			if level := allowed(laneOf(i)); level > 8 {
 				t.Errorf("%d batches may be in flight to master %d, want at most four fifths of the pool of 10", level, i)
 			}
 		}
-		return laneOf(0).Load().Allowed == 8 && laneOf(1).Load().Allowed == 8
+		return allowed(laneOf(0)) == 8 && allowed(laneOf(1)) == 8
 	}
 	redistest.Until(t, "both lanes use four fifths of the pool", busy)
-	if unused := laneOf(2).Load().Allowed; unused != 0 {
+	if unused := allowed(laneOf(2)); unused != 0 {
 		t.Errorf("a lane without calls has level %d", unused)
 	}
 	before := laneOf(0)
@@ -117,6 +117,12 @@ func TestFlightOfClusterLanes(t *testing.T) {
 	for range callers {
 		<-done
 	}
+}
+
+// allowed returns how many batches of a lane may be in flight.
+func allowed(l *batch.Lane) int {
+	_, _, allowed := l.Load()
+	return allowed
 }
 
 // keyOn returns a key whose takes by buckets are on a master.

@@ -83,7 +83,8 @@ func (r *redisLayer) laneMap() map[string]*batch.Lane {
 // queued returns how many groups wait for a place in flight.
 func (r *redisLayer) queued() (n int) {
 	for _, l := range r.laneMap() {
-		n += l.Load().Queued
+		queued, _, _ := l.Load()
+		n += queued
 	}
 	return n
 }
@@ -91,7 +92,8 @@ func (r *redisLayer) queued() (n int) {
 // underWay returns how many batches the client still has, including stuck ones.
 func (r *redisLayer) underWay() (n int) {
 	for _, l := range r.laneMap() {
-		n += l.Load().UnderWay
+		_, underWay, _ := l.Load()
+		n += underWay
 	}
 	return n
 }

@@ -143,10 +143,8 @@ func (c *call) free() {
 	for i := range c.groups {
 		c.groups[i].Reset()
 	}
-	c.groups = c.groups[:0]
 	clear(c.steps.Items)
-	c.items, c.steps.Items, c.known, c.ahead = c.items[:0], c.steps.Items[:0], false, false
-	c.ours, c.asks, c.waits = false, false, false
+	*c = call{items: c.items[:0], steps: step.Call{Items: c.steps.Items[:0]}, redis: c.redis, groups: c.groups[:0]}
 	calls.Put(c)
 }
 

@@ -110,26 +110,16 @@ func (v *views) chargeUnits(sh *viewShard, w *view, l *step.Limit, op step.Op, u
 	err := v.next.allow(context.Background(), c)
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	if op == step.Take && err == nil && !it.decision.Allowed {
-		v.answered(sh, w, c, asked)
-		return false
+	denied := op == step.Take && err == nil && !it.decision.Allowed
+	if !denied {
+		w.unacked -= units
 	}
-	w.unacked -= units
-	if err != nil {
-		w.troubled = true
-	} else {
-		v.answered(sh, w, c, asked)
-	}
-	return true
-}
-
-// answered adopts the answer to a charge. It requires mu.
-func (v *views) answered(sh *viewShard, w *view, c *call, asked time.Duration) {
-	if it := &c.items[0]; it.decision.Source == algorithms.Shared && !c.known {
+	if err == nil && it.decision.Source == algorithms.Shared && !c.known {
 		v.learn(sh, it, asked, v.now())
 	} else {
 		w.troubled = true
 	}
+	return !denied
 }
 
 // close waits for the charges under way: at most two deadlines, and a span, for each maxSending of them. Nothing is

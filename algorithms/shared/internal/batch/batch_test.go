@@ -56,7 +56,7 @@ func TestBatchesAreBoundedByWeight(t *testing.T) {
 			for i := range tt.calls {
 				ask(tt.call(i))
 			}
-			redistest.Until(t, "all other calls are queued", func() bool { return r.Load().Queued == tt.calls })
+			redistest.Until(t, "all other calls are queued", func() bool { return r.queued() == tt.calls })
 			before := r.scripts()
 			c.Open()
 			callers.Wait()

@@ -74,7 +74,7 @@ func wantCallsInTime(t *testing.T, message string, config *maintnotifications.Co
 	all(trouble.Timeout)
 	all(trouble.Timeout)
 	time.Sleep((clientDeadlines + 1) * pipeDeadline)
-	if n := r.Load().UnderWay; n != 0 {
+	if n := r.underWay(); n != 0 {
 		t.Errorf("after %d deadlines %d batches are under way, want none", clientDeadlines+1, n)
 	}
 }

@@ -41,6 +41,18 @@ func newLane(client Client, o Options) *Lane {
 // scripts returns how many scripts a lane has sent.
 func (l *Lane) scripts() uint64 { return l.transport.counts.scripts.Load() }
 
+// queued returns how many groups of a lane wait.
+func (l *Lane) queued() int {
+	queued, _, _ := l.Load()
+	return queued
+}
+
+// underWay returns how many batches of a lane the client has.
+func (l *Lane) underWay() int {
+	_, underWay, _ := l.Load()
+	return underWay
+}
+
 // groupOf returns the group of a call, as package shared makes it.
 func groupOf(tb testing.TB, prefix string, checks ...algorithms.Check) *Group {
 	tb.Helper()

@@ -255,16 +255,10 @@ func (b *batch) sendDirect() {
 	}
 }
 
-// A Load is what a lane is doing.
-type Load struct {
-	Queued   int // groups
-	UnderWay int // batches that the client has, also stuck ones
-	Allowed  int // batches that may be in flight while round trips are known; 0 before the first
-}
-
-// Load returns what the lane is doing, for tests of this module.
-func (l *Lane) Load() Load {
+// Load returns what the lane is doing, for tests of this module: the groups that wait, the batches that the client has,
+// also stuck ones, and the batches that may be in flight while round trips are known; 0 before the first.
+func (l *Lane) Load() (queued, underWay, allowed int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return Load{len(l.queue), l.inFlight + l.stuck, l.flight.level}
+	return len(l.queue), l.inFlight + l.stuck, l.flight.level
 }

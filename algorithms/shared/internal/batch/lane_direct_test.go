@@ -97,12 +97,12 @@ func TestWorkersWaitTenDeadlines(t *testing.T) {
 			t.Errorf("got %v after %v, want a timeout at the deadline", err, took)
 		}
 		time.Sleep(10*pipeDeadline - pipeDeadline - time.Microsecond)
-		if n := r.Load().UnderWay; n != 1 || len(server.closed(start)) > 0 {
+		if n := r.underWay(); n != 1 || len(server.closed(start)) > 0 {
 			t.Errorf("before ten deadlines: %d batches are under way, and %v connections are closed, want one batch", n, server.closed(start))
 		}
 		time.Sleep(time.Millisecond)
 		synctest.Wait()
-		if n, closed := r.Load().UnderWay, server.closed(start); n != 0 || len(closed) != 1 || closed[0] != 10*pipeDeadline {
+		if n, closed := r.underWay(), server.closed(start); n != 0 || len(closed) != 1 || closed[0] != 10*pipeDeadline {
 			t.Errorf("after ten deadlines: %d batches are under way, and connections are closed after %v", n, closed)
 		}
 	})
@@ -187,7 +187,7 @@ func TestOwnBatchOfALateProcess(t *testing.T) {
 		if excused := r.transport.counts.excused.Load(); !errors.Is(err, trouble.ErrTimeout) || excused != 1 {
 			t.Errorf("got %v, and %d excused expiries, want a timeout that is excused", err, excused)
 		}
-		if n := r.Load().UnderWay; n != 0 {
+		if n := r.underWay(); n != 0 {
 			t.Errorf("%d batches are under way, want none", n)
 		}
 	})
@@ -222,7 +222,7 @@ func TestOwnBatchSurvivesPanics(t *testing.T) {
 			t.Errorf("got %v, want %v, and that each caller has sent its batch", err, errAnswer)
 		}
 		time.Sleep(time.Second) // the deadlines of all batches have passed
-		if n := r.Load().UnderWay; n != 0 {
+		if n := r.underWay(); n != 0 {
 			t.Errorf("%d batches are under way, want none", n)
 		}
 	})

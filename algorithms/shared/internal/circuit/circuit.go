@@ -116,9 +116,6 @@ func (cs *Circuits) OpenNow() []*Circuit { return *cs.open.Load() }
 // AnyOpen reports whether any circuit is open.
 func (cs *Circuits) AnyOpen() bool { return len(cs.OpenNow()) > 0 }
 
-// Open reports whether calls bypass the master.
-func (c *Circuit) Open() bool { return c.open.Load() }
-
 // Cause returns the latest failure, which usually has opened the circuit.
 func (c *Circuit) Cause() error { return *c.cause.Load() }
 

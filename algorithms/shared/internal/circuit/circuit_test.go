@@ -93,10 +93,10 @@ func TestCircuitOpens(t *testing.T) {
 						t.Fatalf("trip %d: %v", i+1, err)
 					}
 					end(trip.err)
-					if c.Open() != (i+1 == tt.want) {
-						t.Fatalf("after trip %d: open is %v, want trip %d to open it", i+1, c.Open(), tt.want)
+					if c.Stops(false) != (i+1 == tt.want) {
+						t.Fatalf("after trip %d: open is %v, want trip %d to open it", i+1, c.Stops(false), tt.want)
 					}
-					if c.Open() {
+					if c.Stops(false) {
 						return
 					}
 				}
@@ -123,22 +123,22 @@ func TestCircuitIgnoresLateOutcomes(t *testing.T) {
 				time.Sleep(defaultDeadline)
 				end(errRefused)
 			}
-			if !c.Open() {
+			if !c.Stops(false) {
 				t.Fatal("closed after five failures in a row")
 			}
 			later[0](late)
-			if !c.Open() {
+			if !c.Stops(false) {
 				t.Errorf("a late %v closed the circuit", late)
 			}
 			time.Sleep(FirstPause)
 			c.Try(func() error {
 				later[1](late)
-				if !c.Open() {
+				if !c.Stops(false) {
 					t.Errorf("a late %v closed the circuit that is being tried", late)
 				}
 				return nil
 			})
-			if c.Open() {
+			if c.Stops(false) {
 				t.Fatal("open after an attempt that succeeded")
 			}
 			for _, end := range later[2:] {
@@ -202,12 +202,12 @@ func TestCircuitOutlivesAPanic(t *testing.T) {
 			defer func() { _ = recover() }()
 			c.Try(func() error { panic("attempt") })
 		}()
-		if !c.Open() || c.trying.Load() {
-			t.Fatalf("open %v, trying %v after a panic; want it open, and not trying", c.Open(), c.trying.Load())
+		if !c.Stops(false) || c.trying.Load() {
+			t.Fatalf("open %v, trying %v after a panic; want it open, and not trying", c.Stops(false), c.trying.Load())
 		}
 		time.Sleep(2 * time.Second)
 		c.Try(func() error { return nil })
-		if c.Open() {
+		if c.Stops(false) {
 			t.Error("open after the next attempt, which succeeded")
 		}
 	})
