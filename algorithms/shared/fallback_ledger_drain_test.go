@@ -115,7 +115,7 @@ func TestLedgerMerges(t *testing.T) {
 			if got := w.popped(); got != nil || w.owes() != 1 {
 				t.Errorf("%v: got %+v before its time", limit, got)
 			}
-			time.Sleep(1)
+			time.Sleep(time.Nanosecond)
 			items := w.popped()
 			if len(items) != 1 || items[0].Cost != 10 || items[0].Op != step.Backfill || w.owes() != 0 {
 				t.Errorf("%v: got %+v, and %d keys left; want one backfill of 10 units", limit, items, w.owes())
