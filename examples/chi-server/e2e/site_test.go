@@ -20,6 +20,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/network"
 
 	"github.com/penstock-go/penstock/examples/chi-server/playground/instruments"
@@ -169,14 +170,21 @@ func TestSiteDecides(t *testing.T) {
 	}
 }
 
+// emulate is [network.EmulateNetworkConditionsByRule].
+var emulate = cdp.Command[link, network.EmulateNetworkConditionsByRuleResult]{Method: network.CommandEmulateNetworkConditionsByRule}
+
+// A link is the parameters of emulate. Chromium 148 insists on Offline, and later ones ignore it.
+type link struct {
+	MatchedNetworkConditions []*network.Conditions `json:"matchedNetworkConditions"`
+	Offline                  bool                  `json:"offline"`
+}
+
 // TestSitePaintsFirst: on a slow link, the page is painted before the WebAssembly has arrived. The test judges the order,
 // because the times depend on the machine.
 func TestSitePaintsFirst(t *testing.T) {
 	t.Parallel()
 	s := host(t)
-	slow := command(network.EmulateNetworkConditionsByRule, network.EmulateNetworkConditionsByRuleParams{
-		MatchedNetworkConditions: []*network.Conditions{{Latency: 400, DownloadThroughput: 50_000, UploadThroughput: 50_000}},
-	})
+	slow := command(emulate, link{MatchedNetworkConditions: []*network.Conditions{{Latency: 400, DownloadThroughput: 50_000, UploadThroughput: 50_000}}})
 	p := open(t, s, s.home, phone, slow)
 	p.until(t, `performance.getEntriesByName("limits").length`)
 	times := eval[[]float64](t, p, `[performance.getEntriesByName("first-contentful-paint")[0].startTime,
