@@ -91,7 +91,8 @@ type primary interface {
 // Every call ends within about the deadline, or twice that if it waits behind
 // others or for a new connection, and at once while the circuit is open.
 //
-// It starts one goroutine, and one for each open circuit. close ends them.
+// It starts one goroutine, and one for each open circuit. close ends them. One for each
+// overdue call ends when the client gives the call up.
 type fallback struct {
 	primary  primary
 	memory   algorithms.Limiter
@@ -155,7 +156,7 @@ func (f *fallback) allow(ctx context.Context, c *call) error {
 	}
 	if c.settled != nil {
 		admitted := err == nil && c.proceeds()
-		go f.settled(c, admitted)
+		go f.follow(c, admitted)
 	}
 	return err
 }

@@ -113,8 +113,8 @@ func TestFallbackHandBackWaits(t *testing.T) {
 			t.Errorf("got %d hand-backs in 30 s, want one a second", len(at))
 		}
 		for i := 1; i < len(at); i++ {
-			if pause := at[i].Sub(at[i-1]); pause < handBackEvery/2 {
-				t.Errorf("hand-back %d came after %v, want at least half a second", i+1, pause)
+			if pause := at[i].Sub(at[i-1]); pause < refusedFor {
+				t.Errorf("hand-back %d came after %v, want about a second", i+1, pause)
 			}
 		}
 		if got := w.stats(); got.Owed != 1 || got.Trips != 1 {

@@ -28,8 +28,8 @@ import (
 )
 
 const (
-	// maxOwed bounds the keys of a ledger. Units of further keys, and of keys
-	// longer than maxKept, are not handed back.
+	// maxOwed bounds the keys that owe. Units of further keys, and of keys longer
+	// than maxKept, are not handed back.
 	maxOwed = 100_000
 
 	// roomSamples is how many entries dropSome looks at.
@@ -81,7 +81,7 @@ func refusedUntil(err error) time.Time {
 	if errors.Is(err, trouble.ErrOpen) {
 		return time.Now().Add(bypassedFor)
 	}
-	return time.Now().Add(handBackEvery / 2)
+	return time.Now().Add(refusedFor)
 }
 
 // hurry lets everything be sent at once.
@@ -189,13 +189,14 @@ func dropSome[K comparable, V any](entries map[K]V, over func(V) bool) {
 // popDebts returns the backfills of some keys that may be sent at now. It forgets keys that owe nothing any more. The
 // caller sends the backfills.
 func (l *ledger) popDebts(now int64) (due []sending) {
+	clock := time.Now() // once: calls of an outage wait for mu
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for key, d := range l.debts {
 		if len(due) == handBackKeys {
 			break
 		}
-		if d.rest != nil || time.Now().Before(d.after) {
+		if d.rest != nil || clock.Before(d.after) {
 			continue
 		}
 		units := d.bringTo(now)

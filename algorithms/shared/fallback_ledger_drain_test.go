@@ -111,7 +111,7 @@ func TestLedgerMerges(t *testing.T) {
 			w.take(limit, 2)
 			sent.ended(errRefused)
 			w.take(limit, 3)
-			time.Sleep(handBackEvery/2 - 1)
+			time.Sleep(refusedFor - 1)
 			if got := w.popped(); got != nil || w.owes() != 1 {
 				t.Errorf("%v: got %+v before its time", limit, got)
 			}

@@ -28,8 +28,8 @@ import (
 	"github.com/penstock-go/penstock/algorithms/shared/internal/trouble"
 )
 
-// settled waits for the overdue group of a call that was decided, and acts on its reply.
-func (f *fallback) settled(c *call, admitted bool) {
+// follow waits for the overdue group of a call that was decided, and acts on its reply.
+func (f *fallback) follow(c *call, admitted bool) {
 	err := <-c.settled
 	for i := range c.items {
 		it := &c.items[i]
@@ -44,7 +44,7 @@ func (f *fallback) settled(c *call, admitted bool) {
 			continue
 		}
 		charged := err == nil && (it.Answer.Charged || it.Op == step.Force)
-		if admitted && it.unknown {
+		if admitted && it.unknown && it.Op != step.Return {
 			f.stats.unknown.Add(-it.Cost)
 			if !charged {
 				f.ledger.lost.Add(uint64(it.Cost))

@@ -261,6 +261,28 @@ func TestLateReturn(t *testing.T) {
 	}
 }
 
+// Only the units of the Force are unknown until the reply, if a Return is in the same call.
+func TestLateForceBesideAReturn(t *testing.T) {
+	for reply, lost := range map[error]uint64{nil: 0, errReadonly: 3} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, nil)
+			back := checkOf("usr=1", lateLimit, 4)
+			back.Decision = w.take("usr=1", lateLimit, 4)
+			back.Op = algorithms.Return
+			force := checkOf("usr=2", lateLimit, 3)
+			force.Op = algorithms.Force
+			w.shared.hangs()
+			if err := w.Allow(t.Context(), []algorithms.Check{force, back}); err != nil || w.stats().Unknown != 3 {
+				t.Errorf("reply %v: got %v and %+v, want 3 units unknown", reply, err, w.stats())
+			}
+			w.shared.replyAll(reply)
+			if got := w.stats(); got.Unknown != 0 || got.Lost != lost {
+				t.Errorf("reply %v: got %+v, want none unknown, and %d lost", reply, got, lost)
+			}
+		})
+	}
+}
+
 // Decisions and replies that race leave the same sums: for the race detector.
 func TestLateCallsConcurrently(t *testing.T) {
 	const callers, calls = 20, 30

@@ -103,13 +103,14 @@ func (l *ledger) addReturn(it *item, r *step.Receipt, sends int, err error) bool
 
 // popReturns returns some Returns, which the caller sends.
 func (l *ledger) popReturns() (due []sending) {
+	clock := time.Now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for one := range l.returns { // begins anywhere
 		if len(due) == handBackKeys {
 			break
 		}
-		if !one.sending && time.Now().After(one.after) {
+		if !one.sending && clock.After(one.after) {
 			one.sending = true
 			sent := lone(step.Item{Key: one.key, Limit: one.limit, Op: step.Return, Cost: one.cost, Receipt: one.receipt})
 			due = append(due, sending{sent, func(err error) { l.endReturn(one, err) }})
@@ -125,7 +126,7 @@ func (l *ledger) endReturn(one *keptReturn, err error) {
 	one.sending = false
 	switch {
 	case err == nil && one.sends > 1:
-		one.sends, one.after = one.sends-1, time.Now().Add(handBackEvery/2) // at the next tick
+		one.sends, one.after = one.sends-1, time.Now().Add(refusedFor)
 	case err == nil:
 		delete(l.returns, one)
 		l.returned.Add(1)

@@ -22,6 +22,7 @@ import (
 
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/algorithms/internal/step"
+	"github.com/penstock-go/penstock/algorithms/shared/internal/trouble"
 )
 
 // settle applies a call of settlements, except those that views have made. The memory
@@ -83,7 +84,11 @@ func (f *fallback) settleShared(ctx context.Context, c *call) error {
 		case it.Dropped:
 			continue
 		case it.returnsShared():
-			if c.settled != nil && it.part == c.part || f.ledger.keep(it, cause) {
+			why := cause
+			if !it.unknown { // perhaps Redis has executed items of other slots
+				why = trouble.ErrUnsent
+			}
+			if c.settled != nil && it.part == c.part || f.ledger.keep(it, why) {
 				it.handOver()
 				continue
 			}
@@ -104,7 +109,7 @@ func (f *fallback) settleShared(ctx context.Context, c *call) error {
 		f.record(&forces)
 	}
 	if c.settled != nil {
-		go f.settled(c, answered)
+		go f.follow(c, answered)
 	}
 	return errors.Join(failed, err)
 }

@@ -41,7 +41,8 @@ import (
 const (
 	beatEvery     = 5 * time.Second // instances announce themselves
 	handBackEvery = time.Second
-	bypassedFor   = 10 * time.Second // a debt waits, unless a circuit closes
+	refusedFor    = handBackEvery * 4 / 5 // then the next tick sends it again
+	bypassedFor   = 10 * time.Second      // until then it waits, unless a circuit closes
 
 	// probeFor bounds a probe, and a hand-back: a caller's deadline would be too
 	// short for a dial after an outage.

@@ -248,6 +248,46 @@ func TestReturnsOfSeveralSlots(t *testing.T) {
 	}
 }
 
+// A Return whose slot was not asked, because the reply of a slot before it is late, is
+// kept: Redis has certainly not executed it.
+func TestReturnsOfSlotsThatWereNotAsked(t *testing.T) {
+	t.Parallel()
+	client := redistest.StartCluster(t).Client()
+	hook := redistest.Script(nil)
+	client.AddHook(hook)
+	l := must(t, client, &Options{Deadline: 500 * time.Millisecond, Logger: new(logRecords).logger()})
+	direct := newRedis(t, client, nil)
+	limit := algorithms.FixedWindow(100, 48*time.Hour)
+	keys := []string{"usr=late", "usr=1"}
+	checks := checksFor(limit, keys...)
+	redistest.Until(t, "Redis decides", func() bool {
+		for i := range checks {
+			checks[i].Op, checks[i].Cost = algorithms.Take, 5
+		}
+		return l.Allow(t.Context(), checks) == nil && checks[0].Decision.Source == algorithms.Shared && checks[1].Decision.Source == algorithms.Shared
+	})
+	before := make(map[string]int64)
+	for i, key := range keys {
+		before[key] = used(t, direct, key, limit)
+		checks[i].Op = algorithms.Return
+	}
+	hook.Set(redistest.On("{usr=late}", redistest.HoldReply()))
+	if err := l.Allow(t.Context(), checks); err != nil || checks[0].Decision.Receipt.Units()+checks[1].Decision.Receipt.Units() != 0 {
+		t.Fatalf("got %+v, %v, want the limiter to have both Returns", checks, err)
+	}
+	hook.Release(1)
+	hook.Set()
+	redistest.Until(t, "no Return waits", func() bool { return l.Stats().Fallback.Returns == 0 })
+	for _, key := range keys {
+		if got := before[key] - used(t, direct, key, limit); got != 5 {
+			t.Errorf("%s: %d units came back, want 5", key, got)
+		}
+	}
+	if got := l.Stats().Fallback.ReturnsLost; got != 0 {
+		t.Errorf("%d Returns are lost, want none", got)
+	}
+}
+
 // The bytes of a key are the caller's again when Allow has returned. A unit that is
 // returned later still goes to the key of its take.
 func TestLateReturnsKeepTheirKeys(t *testing.T) {

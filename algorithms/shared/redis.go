@@ -25,12 +25,12 @@ type redisLayer struct {
 	transport *batch.Transport
 	prefix    string // of every stored key
 	circuits  *circuit.Circuits
-	ledger    *ledger // of Returns that Redis could not execute
+	ledger    *ledger // keeps Returns that Redis could not execute
 	report    *report
 
 	cluster clusterClient // nil for other clients
 	routed  atomic.Bool   // the client of the Cluster knows the masters
-	lanes   sync.Map      // the address of the master, "" for the lane of other clients -> *batch.Lane
+	lanes   sync.Map      // the address of the master, "" if it is unknown or the only one -> *batch.Lane
 
 	checks, missing atomic.Uint64
 	informed        atomic.Bool // Redis has said what it evicts, or refuses INFO

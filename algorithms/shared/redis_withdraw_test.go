@@ -34,7 +34,7 @@ func TestDeadlineWithdraws(t *testing.T) {
 		"not read":              {func(redis.Cmder) {}, false, "timeout failure", 0},
 		"its arguments counted": {func(cmd redis.Cmder) { _ = len(cmd.Args()) }, false, "timeout failure", 0},
 		"written":               {marshal, false, "timeout failure executed", 1},
-		"read as text":          {func(cmd redis.Cmder) { _ = cmd.String() }, false, "timeout failure", 0},
+		"read as text":          {func(cmd redis.Cmder) { _ = cmd.String() }, false, "timeout failure executed", 1},
 		"written whole":         {marshal, true, "timeout failure executed", 1},
 	}, func(t *testing.T, tt test) {
 		server := redistest.Start(t)

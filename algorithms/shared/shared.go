@@ -13,7 +13,7 @@ import (
 	"github.com/penstock-go/penstock/internal/lent"
 )
 
-// A Client is a client of go-redis, or a type that hands commands to one. Checks in several Cluster slots need a
+// A Client is a client of go-redis. Checks in several Cluster slots need a
 // [redis.ClusterClient], or a type that embeds one.
 type Client interface {
 	Process(ctx context.Context, cmd redis.Cmder) error
@@ -45,13 +45,13 @@ func New(rdb Client, o *Options) (*Limiter, error) {
 		memory: algorithms.NewMemory(&algorithms.MemoryOptions{MaxKeys: options.MaxKeys, Now: options.Now}),
 	}
 	l.report.guesses = options.Instances == 1
-	circuits, books := circuit.New(options.Deadline), newLedger(l.report)
+	circuits, ledger := circuit.New(options.Deadline), newLedger(l.report)
 	if options.Now != nil { // views keep time by this process
 		options.Views = ViewsOff
 	}
 	l.views = newViews(max(0, options.Views), options.Ahead, circuits.AnyOpen)
-	l.redis = newRedisLayer(rdb, &options, circuits, books, l.report)
-	l.fallback = newFallback(l.redis, l.memory, circuits, l.views, books, &options, l.report)
+	l.redis = newRedisLayer(rdb, &options, circuits, ledger, l.report)
+	l.fallback = newFallback(l.redis, l.memory, circuits, l.views, ledger, &options, l.report)
 	l.views.next, l.top = l.fallback, l.views // over the fallback: below it, views would hide an outage from the circuits
 	return l, nil
 }

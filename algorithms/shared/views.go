@@ -83,7 +83,7 @@ type view struct {
 
 	unacked int64         // units that were admitted ahead, and that Redis has not acknowledged
 	pending int64         // of these, not sent yet
-	landed  chan struct{} // closed when what is pending has been charged; nil if no Return waits for that
+	landed  chan struct{} // closed when all units so far have been charged; nil if no Return waits for that
 
 	old      bool // it denies only if Redis does not answer
 	lowered  bool // the answer is of a settlement that takes units off
@@ -124,7 +124,7 @@ func (v *views) allow(ctx context.Context, c *call) error {
 			return nil
 		}
 	} else if v.ahead > 0 {
-		v.giveBack(ctx, c)
+		v.cancelOrWait(ctx, c)
 	}
 	err := v.next.allow(ctx, c)
 	if c.known || err != nil && !c.items[0].Op.Settles() {

@@ -15,7 +15,8 @@
 // also where a take would be denied. Then the key asks, until Redis has answered.
 //
 // A Return of units that are not sent yet takes them off their charge. Any other Return waits until the
-// units so far have been charged: otherwise it could overtake a charge, and find nothing to return.
+// units so far have been charged, and perhaps for the next charge, too: otherwise it could overtake a
+// charge, and find nothing to return.
 
 package shared
 
@@ -65,17 +66,17 @@ func wake(landed chan struct{}) {
 	}
 }
 
-// giveBack makes Returns of a call by taking their units off charges that are not sent yet. Before all others it waits
-// for the charges of the units so far, at most until the context ends. Each charge ends, whatever Redis does: the
-// layers below keep their deadline.
-func (v *views) giveBack(ctx context.Context, c *call) {
+// cancelOrWait makes Returns of a call by taking their units off charges that are not sent yet. For the others it
+// waits until the units so far have been charged, at most until the context ends. Each charge ends, whatever Redis
+// does: the layers below keep their deadline.
+func (v *views) cancelOrWait(ctx context.Context, c *call) {
 	now := v.offset.Load() + v.now().Microseconds()
+	var charges []chan struct{}
 	for i := range c.items {
 		it := &c.items[i]
 		if !it.returnsShared() {
 			continue
 		}
-		var landed chan struct{}
 		sh, w := v.locked(it)
 		switch {
 		case w == nil || !w.flies:
@@ -86,12 +87,11 @@ func (v *views) giveBack(ctx context.Context, c *call) {
 			if w.landed == nil {
 				w.landed = make(chan struct{})
 			}
-			landed = w.landed
+			charges = append(charges, w.landed)
 		}
 		sh.mu.Unlock()
-		if landed == nil {
-			continue
-		}
+	}
+	for _, landed := range charges {
 		select {
 		case <-landed:
 		case <-ctx.Done():

@@ -127,6 +127,26 @@ func TestReturnFollowsItsCharge(t *testing.T) {
 	}
 }
 
+// A Return of several keys takes all units off charges that are not sent yet, also if
+// its context ends while it waits for another key's charge.
+func TestReturnCancelsBeforeItWaits(t *testing.T) {
+	limit := algorithms.TokenBucket(100, time.Hour)
+	synctest.Test(t, func(t *testing.T) {
+		store := newStateStore()
+		v, sent, _ := chargeUnderWay(lateTakes{stateStore: store}, limit)
+		gathers := checkOf("usr=2", limit, 4)
+		gathers.Decision, _, _ = v.ask(1, gathers)
+		sent.Op, gathers.Op = algorithms.Return, algorithms.Return
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		_ = over(v).Allow(ctx, []algorithms.Check{sent, gathers})
+		v.close()
+		if got := used(t, over(store), "usr=2", limit); got != 0 {
+			t.Errorf("%d units stay charged, want none", got)
+		}
+	})
+}
+
 // A Return waits no longer than its context lasts, for no charge that has failed, and for one later charge at most.
 func TestReturnsThatWaitForAChargeEnd(t *testing.T) {
 	limit := algorithms.TokenBucket(100, time.Hour)

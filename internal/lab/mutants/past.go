@@ -46,23 +46,23 @@ var pastBugs = []bug{
 	},
 	{
 		"units that Redis has perhaps charged are handed back",
-		inShared, "case it.fate == fateUnknown:", "case it.fate == fateUnknown && it.Cost > 1_000:",
+		inShared, "case it.unknown:", "case it.unknown && it.Cost > 1_000:",
 	},
 	{
 		"units that a Return has credited are handed back all the same",
-		inShared, "\t\t\tf.owed.unrecord(it, now)\n", "\t\t\t_ = now\n",
+		inShared, "\t\t\tf.ledger.unrecord(it, now)\n", "\t\t\t_ = now\n",
 	},
 	{
 		"a hand-back without a reply is sent again",
-		inShared, "\t\tf.stats.lost.Add(uint64(b.units))\n", "\t\t\trefused, pause = true, handBackEvery\n",
+		inShared, "\t\tl.lost.Add(uint64(units))\n", "\t\td.rest = nil\n\t\treturn\n",
 	},
 	{
 		"a hand-back that Redis has refused is forgotten",
-		inShared, "\t\trefused, pause = true, bypassedFor\n", "",
+		inShared, "\t\td.rest, d.after = nil, refusedUntil(err)\n\t\treturn\n", "",
 	},
 	{
 		"a hand-back ends as soon as one key owes nothing any more",
-		inShared, "\t\tif units == 0 {\n", "\t\tif units == 0 || len(sent) > 0 {\n",
+		inShared, "\t\tif units == 0 {\n", "\t\tif units == 0 || len(due) > 0 {\n",
 	},
 	{
 		"the pauses between probes double up to half a minute",

@@ -76,6 +76,7 @@ type batch struct {
 	endTrip  func(error) // the circuit's: the function that ends the batch gives it the outcome, once; nil if there is none
 	now      int64       // µs: the instant that the scripts receive; 0: the server's
 	due      int64       // µs, monotonic: when the callers give up
+	opaque   bool        // its client is: a text of a command may be what it sends
 	together int         // the batches in flight when it was filled, including itself
 	scripts  []script
 	trips    []redis.Cmder // the commands of the next trip

@@ -22,7 +22,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// A Client is a client of go-redis, or a type that hands commands to one.
+// A Client is a client of go-redis.
 type Client interface {
 	Process(ctx context.Context, cmd redis.Cmder) error
 }
@@ -31,6 +31,7 @@ type Client interface {
 type sender struct {
 	client Client
 	timed  *redis.Client // to which divert sends the commands; nil: the client sends them
+	opaque bool          // the client does not show that it is one of go-redis: it may send the text of a command
 }
 
 // A tripContext is the context of one trip through a client with timeouts. It has
@@ -59,7 +60,7 @@ type pipeliner interface{ Pipeline() redis.Pipeliner }
 // newSender returns a sender. If timeout is not 0, a trip through a redis.Client
 // ends then.
 func newSender(c Client, timeout time.Duration) *sender {
-	s := &sender{client: c}
+	s := &sender{client: c, opaque: PoolOf(c) == 0}
 	if rdb, ok := c.(*redis.Client); ok && timeout > 0 {
 		s.timed = rdb.WithTimeout(timeout)
 		s.timed.Options().ContextTimeoutEnabled = true // these options are a copy

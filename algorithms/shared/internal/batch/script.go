@@ -58,7 +58,7 @@ func (b *batch) command(s *script, name string, text []byte) {
 }
 
 // A scriptName is the digest or the source of a script, as an argument of a
-// command. A client that marshals it may send it.
+// command. A client that reads it may send it.
 type scriptName struct {
 	batch *batch
 	text  []byte
@@ -76,8 +76,15 @@ func (n *scriptName) MarshalBinary() ([]byte, error) {
 	return nil, nil
 }
 
-// String is for hooks that trace commands as text. They send nothing.
-func (n *scriptName) String() string { return string(n.text) }
+// String is for hooks that trace commands as text. They send nothing. A client of
+// another library may.
+func (n *scriptName) String() string {
+	if n.batch.opaque {
+		text, _ := n.MarshalBinary()
+		return string(text)
+	}
+	return string(n.text)
+}
 
 // Once keeps go-redis from sending a command again after a failure in which
 // Redis may have executed it.

@@ -28,7 +28,8 @@ func (b *batch) run(s *sender) {
 		return
 	}
 	ours := slices.ContainsFunc(b.groups, func(g *Group) bool { return g.Ours })
-	if slices.ContainsFunc(b.groups, func(g *Group) bool { return !g.Ours }) { // one of a caller
+	callers := slices.ContainsFunc(b.groups, func(g *Group) bool { return !g.Ours })
+	if callers {
 		b.endTrip, b.err = b.lane.Circuit.Begin()
 	}
 	if b.err != nil && !ours {
@@ -36,6 +37,7 @@ func (b *batch) run(s *sender) {
 	}
 	b.err = nil
 	b.timer.Reset(t.Deadline)
+	b.opaque = s.opaque
 	for b.write(); len(b.trips) > 0; b.again() {
 		s.trip(b.ctx, b.trips)
 	}
