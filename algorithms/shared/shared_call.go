@@ -144,7 +144,8 @@ func (c *call) free() {
 		c.groups[i].Reset()
 	}
 	clear(c.steps.Items)
-	*c = call{items: c.items[:0], steps: step.Call{Items: c.steps.Items[:0]}, redis: c.redis, groups: c.groups[:0]}
+	c.items, c.groups, c.steps.Items = c.items[:0], c.groups[:0], c.steps.Items[:0]
+	c.ours, c.asks, c.waits, c.known, c.ahead = false, false, false, false, false
 	calls.Put(c)
 }
 
