@@ -192,12 +192,12 @@ func (r *run) judgeClients(a *account) {
 // judgeHandBack judges whether Redis has received the requests that were admitted without
 // it. The instances may count some of them as lost.
 func (r *run) judgeHandBack(a *account) {
-	known := int64(0)
+	known, admittedAhead := int64(0), uint64(0)
 	for _, in := range r.retired {
 		s := in.limiter.Stats()
+		admittedAhead += s.Ahead.Admitted
 		known += int64(s.Fallback.Owed) + int64(s.Fallback.Lost) + s.Fallback.Unknown
 	}
-	admittedAhead := uint64(0)
 	for _, s := range r.slots {
 		st := s.instance.limiter.Stats()
 		admittedAhead += st.Ahead.Admitted
