@@ -1,4 +1,4 @@
-// What a take costs: from Redis, and if its denial is remembered.
+// What a take costs: from Redis, and if its denial is remembered. And how long calls wait for the ledger.
 
 package shared
 
@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/algorithms/internal/step"
 	"github.com/penstock-go/penstock/internal/redistest"
 )
 
@@ -79,5 +80,19 @@ func benchmarkCall(b *testing.B, l *Limiter, checks ...algorithms.Check) {
 		if err := l.Allow(context.Background(), checks); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+// BenchmarkLedgerWaits: calls of an outage wait while the ledger is looked through for debts to send, of which there
+// are none yet.
+func BenchmarkLedgerWaits(b *testing.B) {
+	l, limit := newLedger(nil), algorithms.TokenBucket(60, time.Minute)
+	later := time.Now().Add(time.Hour)
+	for i := range maxOwed {
+		key := step.Key{Text: "usr=" + strconv.Itoa(i)}
+		l.debts[key] = &debt{key: key, whole: *limit.Step(), counts: *limit.Step(), after: later}
+	}
+	for b.Loop() {
+		l.popDebts(someInstant)
 	}
 }

@@ -91,8 +91,8 @@ type primary interface {
 // Every call ends within about the deadline, or twice that if it waits behind
 // others or for a new connection, and at once while the circuit is open.
 //
-// It starts one goroutine, and one for each open circuit. close ends them. One for each
-// overdue call ends when the client gives the call up.
+// It starts one goroutine, and one for each open circuit. close ends them. Another goroutine
+// waits for each overdue call, until the client has its reply or gives up.
 type fallback struct {
 	primary  primary
 	memory   algorithms.Limiter

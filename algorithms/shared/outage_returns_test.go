@@ -209,41 +209,46 @@ func TestReturnsOfUnitsThatAnOutageOwes(t *testing.T) {
 	}
 }
 
+// takenInSlots takes 5 units of two keys in two slots of a Cluster. It returns the limiter, another one for the same
+// Cluster, the faults of the first one's client, and the Returns of the units.
+func takenInSlots(t *testing.T, keys ...string) (l, direct *Limiter, hook *redistest.Client, returns []algorithms.Check) {
+	t.Helper()
+	client := redistest.StartCluster(t).Client()
+	hook = redistest.Script(nil)
+	client.AddHook(hook)
+	l = must(t, client, &Options{Deadline: 500 * time.Millisecond, Logger: new(logRecords).logger()})
+	returns = checksFor(algorithms.FixedWindow(100, 48*time.Hour), keys...)
+	redistest.Until(t, "Redis decides", func() bool {
+		for i := range returns {
+			returns[i].Op, returns[i].Cost = algorithms.Take, 5
+		}
+		return l.Allow(t.Context(), returns) == nil && returns[0].Decision.Source == algorithms.Shared && returns[1].Decision.Source == algorithms.Shared
+	})
+	for i := range returns {
+		returns[i].Op = algorithms.Return
+	}
+	return l, newRedis(t, client, nil), hook, returns
+}
+
 // When a slot of several settlements fails, the limiter sends the settlements of the slots
 // before it no second time. The unit of another request stays charged.
 func TestReturnsOfSeveralSlots(t *testing.T) {
 	t.Parallel()
-	client := redistest.StartCluster(t).Client()
-	hook := redistest.Script(nil)
-	client.AddHook(hook)
-	l := must(t, client, &Options{Deadline: 500 * time.Millisecond, Logger: new(logRecords).logger()})
-	direct := newRedis(t, client, nil)
-	limit := algorithms.FixedWindow(100, 48*time.Hour)
-	keys := []string{"usr=late", "usr=1"}
-	checks := checksFor(limit, keys[1], keys[0])
-	redistest.Until(t, "Redis decides", func() bool {
-		for i := range checks {
-			checks[i].Op, checks[i].Cost = algorithms.Take, 5
-		}
-		return l.Allow(t.Context(), checks) == nil && checks[0].Decision.Source == algorithms.Shared && checks[1].Decision.Source == algorithms.Shared
-	})
+	l, direct, hook, checks := takenInSlots(t, "usr=1", "usr=late")
 	others := make(map[string]int64) // a busy machine may have needed several calls
-	for _, key := range keys {
-		others[key] = used(t, direct, key, limit) - 5
-		take(t, direct, key, limit, 5) // of another request
+	for _, c := range checks {
+		others[c.Key] = used(t, direct, c.Key, c.Limit) - 5
+		take(t, direct, c.Key, c.Limit, 5) // of another request
 	}
 	hook.Set(redistest.On("{usr=late}", redistest.Fail(errRefused)))
-	for i := range checks {
-		checks[i].Op = algorithms.Return
-	}
 	if err := l.Allow(t.Context(), checks); err != nil || checks[0].Decision.Source != algorithms.Shared || checks[1].Decision.Source != algorithms.Undecided {
 		t.Fatalf("got %+v, %v, want the first Return made, and the second one kept", checks, err)
 	}
 	hook.Set()
 	redistest.Until(t, "the second Return is made", func() bool { return l.Stats().Fallback.Returned == 1 && l.Stats().Fallback.Returns == 0 })
-	for _, key := range keys {
-		if got := used(t, direct, key, limit) - others[key]; got != 5 {
-			t.Errorf("%s: Redis holds %d units, want the 5 of the other request", key, got)
+	for _, c := range checks {
+		if got := used(t, direct, c.Key, c.Limit) - others[c.Key]; got != 5 {
+			t.Errorf("%s: Redis holds %d units, want the 5 of the other request", c.Key, got)
 		}
 	}
 }
@@ -252,24 +257,10 @@ func TestReturnsOfSeveralSlots(t *testing.T) {
 // kept: Redis has certainly not executed it.
 func TestReturnsOfSlotsThatWereNotAsked(t *testing.T) {
 	t.Parallel()
-	client := redistest.StartCluster(t).Client()
-	hook := redistest.Script(nil)
-	client.AddHook(hook)
-	l := must(t, client, &Options{Deadline: 500 * time.Millisecond, Logger: new(logRecords).logger()})
-	direct := newRedis(t, client, nil)
-	limit := algorithms.FixedWindow(100, 48*time.Hour)
-	keys := []string{"usr=late", "usr=1"}
-	checks := checksFor(limit, keys...)
-	redistest.Until(t, "Redis decides", func() bool {
-		for i := range checks {
-			checks[i].Op, checks[i].Cost = algorithms.Take, 5
-		}
-		return l.Allow(t.Context(), checks) == nil && checks[0].Decision.Source == algorithms.Shared && checks[1].Decision.Source == algorithms.Shared
-	})
+	l, direct, hook, checks := takenInSlots(t, "usr=late", "usr=1")
 	before := make(map[string]int64)
-	for i, key := range keys {
-		before[key] = used(t, direct, key, limit)
-		checks[i].Op = algorithms.Return
+	for _, c := range checks {
+		before[c.Key] = used(t, direct, c.Key, c.Limit)
 	}
 	hook.Set(redistest.On("{usr=late}", redistest.HoldReply()))
 	if err := l.Allow(t.Context(), checks); err != nil || checks[0].Decision.Receipt.Units()+checks[1].Decision.Receipt.Units() != 0 {
@@ -278,9 +269,9 @@ func TestReturnsOfSlotsThatWereNotAsked(t *testing.T) {
 	hook.Release(1)
 	hook.Set()
 	redistest.Until(t, "no Return waits", func() bool { return l.Stats().Fallback.Returns == 0 })
-	for _, key := range keys {
-		if got := before[key] - used(t, direct, key, limit); got != 5 {
-			t.Errorf("%s: %d units came back, want 5", key, got)
+	for _, c := range checks {
+		if got := before[c.Key] - used(t, direct, c.Key, c.Limit); got != 5 {
+			t.Errorf("%s: %d units came back, want 5", c.Key, got)
 		}
 	}
 	if got := l.Stats().Fallback.ReturnsLost; got != 0 {

@@ -15,8 +15,8 @@
 // also where a take would be denied. Then the key asks, until Redis has answered.
 //
 // A Return of units that are not sent yet takes them off their charge. Any other Return waits until the
-// units so far have been charged, and perhaps for the next charge, too: otherwise it could overtake a
-// charge, and find nothing to return.
+// units so far have been charged, because it could overtake a charge, and find nothing to return. If
+// units join meanwhile, it may wait for the next charge, too.
 
 package shared
 
