@@ -189,7 +189,7 @@ func dropSome[K comparable, V any](entries map[K]V, over func(V) bool) {
 // popDebts returns the backfills of some keys that may be sent at now. It forgets keys that owe nothing any more. The
 // caller sends the backfills.
 func (l *ledger) popDebts(now int64) (due []sending) {
-	clock := time.Now() // once: calls of an outage wait for mu
+	clock := time.Now() // once: calls of an outage wait for the lock
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for key, d := range l.debts {
@@ -213,13 +213,14 @@ func (l *ledger) popDebts(now int64) (due []sending) {
 
 // endDebt notes how the backfill of a debt ended. A Reset may have dropped the debt.
 func (l *ledger) endDebt(d *debt, units int64, err error) {
+	executed := trouble.Of(err).Executed // before the lock: calls of an outage wait for it
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	rest := d.rest
 	switch {
 	case err == nil:
 		l.handedBack.Add(uint64(units))
-	case trouble.Of(err).Executed: // perhaps, and it must not be charged twice
+	case executed: // perhaps, and it must not be charged twice
 		l.lost.Add(uint64(units))
 	default:
 		d.rest, d.after = nil, refusedUntil(err)

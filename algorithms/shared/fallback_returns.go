@@ -121,6 +121,7 @@ func (l *ledger) popReturns() (due []sending) {
 
 // endReturn notes how the sending of a Return ended.
 func (l *ledger) endReturn(one *keptReturn, err error) {
+	executed := trouble.Of(err).Executed
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	one.sending = false
@@ -130,7 +131,7 @@ func (l *ledger) endReturn(one *keptReturn, err error) {
 	case err == nil:
 		delete(l.returns, one)
 		l.returned.Add(1)
-	case trouble.Of(err).Executed && !one.limit.Row.TakesApart:
+	case executed && !one.limit.Row.TakesApart:
 		delete(l.returns, one)
 		l.loseReturn(err)
 	default:
